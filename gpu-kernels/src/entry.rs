@@ -1,4 +1,4 @@
-//! What the table of kernels, [`registry`](crate::registry), is made of.
+//! The types of the table of kernels, [`registry`](crate::registry).
 
 use core::fmt;
 
@@ -20,7 +20,7 @@ pub enum Scalar {
 }
 
 impl Scalar {
-    /// Its name in Rust, and at the end of entry points.
+    /// The type's name in Rust, which is also the suffix of entry points.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -33,7 +33,7 @@ impl Scalar {
         }
     }
 
-    /// Its size in memory.
+    /// The size of a value in memory, in bytes.
     #[must_use]
     pub const fn bytes(self) -> usize {
         match self {
@@ -51,7 +51,7 @@ impl fmt::Display for Scalar {
 
 /// A type that has a [`Scalar`].
 pub trait HasScalar: Copy {
-    /// Which.
+    /// The type as a [`Scalar`].
     const SCALAR: Scalar;
 }
 
@@ -72,21 +72,21 @@ has_scalar! {
     u64 => U64;
 }
 
-/// What a kernel is there for.
+/// The purpose of a kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Role {
-    /// A step of the textbook's ladder: it shows one technique.
+    /// A step of the textbook's ladder, which shows one technique.
     Textbook,
-    /// What the library launches where it may choose.
+    /// A kernel that the library launches where it may choose.
     Tuned,
-    /// A step of a computation that another kernel leads.
+    /// A step of a computation whose main part is another kernel.
     Step,
-    /// It measures the device.
+    /// A kernel that measures the device.
     Instrument,
 }
 
 impl Role {
-    /// One word for it.
+    /// The role in one word.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -98,56 +98,55 @@ impl Role {
     }
 }
 
-/// The benchmark's row of a kernel.
+/// Whether the benchmark has a row for a kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Measured {
-    /// It has a row of its name.
+    /// There is a row under the kernel's name.
     Row,
-    /// It has none, and this is why.
+    /// There is no row, for this reason.
     Not(&'static str),
 }
 
-/// A kernel of `baselines/<family>.cu` that does the same on the same arguments.
+/// A kernel of `baselines/<family>.cu` that computes the same from the same arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Twin {
-    /// Its entry point.
+    /// The twin's entry point.
     pub entry: &'static str,
-    /// What it is called in reports; `None`: as the compiler, being the same kernel in
-    /// CUDA C++.
+    /// The twin's name in reports. `None`: the same kernel in CUDA C++, which is named after the
+    /// compiler.
     pub style: Option<&'static str>,
 }
 
-/// What a launch works on, as far as geometry and cost depend on it.
+/// The properties of a launch's data that determine geometry and cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Problem {
-    /// Points, elements or bodies along x, y and z; 1 along an axis that is not there.
+    /// Points, elements or bodies along x, y and z; 1 along an axis that is absent.
     pub extents: [usize; 3],
-    /// Threads per block, for kernels that leave them to the caller.
+    /// Threads per block, for kernels that let the caller choose.
     pub block: Option<u32>,
-    /// Blocks of the kernel that the device holds at a time, for kernels whose blocks
-    /// share the work among them.
+    /// Blocks of the kernel that the device holds at a time, for kernels whose blocks share the
+    /// work.
     pub resident_blocks: usize,
-    /// How far the stencil reaches to either side, for kernels that leave it to the caller;
-    /// else 0.
+    /// How far the stencil reaches to either side, for kernels that let the caller choose; else 0.
     pub radius: u32,
-    /// What lies beyond the ends of the axes, as such kernels take it.
+    /// The boundary rules at the ends of the axes, encoded as such kernels take them.
     pub rules: u32,
 }
 
 impl Problem {
-    /// A line, an array or a system of `n`.
+    /// A line of `n` points, an array of `n` elements or a system of `n` bodies.
     #[must_use]
     pub const fn line(n: usize) -> Self {
         Self::volume(n, 1, 1)
     }
 
-    /// A grid of two dimensions.
+    /// A two-dimensional grid.
     #[must_use]
     pub const fn plane(nx: usize, ny: usize) -> Self {
         Self::volume(nx, ny, 1)
     }
 
-    /// A grid of three dimensions.
+    /// A three-dimensional grid.
     #[must_use]
     pub const fn volume(nx: usize, ny: usize, nz: usize) -> Self {
         Self {
@@ -173,7 +172,7 @@ impl Problem {
         self
     }
 
-    /// The same problem, with stencils of this radius and these rules for the ends.
+    /// The same problem, with a stencil of this radius and these boundary rules.
     #[must_use]
     pub const fn with_stencil(mut self, radius: u32, rules: u32) -> Self {
         (self.radius, self.rules) = (radius, rules);
@@ -195,7 +194,7 @@ pub struct Geometry {
     pub grid: [u32; 3],
     /// Threads of a block along x, y and z.
     pub block: [u32; 3],
-    /// Dynamic shared memory of a block.
+    /// Dynamic shared memory of a block, in bytes.
     pub dynamic_shared_bytes: u32,
 }
 
@@ -216,7 +215,7 @@ impl Geometry {
         }
     }
 
-    /// The same with dynamic shared memory.
+    /// The same geometry with `bytes` of dynamic shared memory per block.
     #[must_use]
     pub const fn with_dynamic_shared_bytes(mut self, bytes: u32) -> Self {
         self.dynamic_shared_bytes = bytes;
@@ -224,11 +223,11 @@ impl Geometry {
     }
 }
 
-/// The least that has to be done: bytes moved to and from memory, operations on floats.
-/// Each at most `u64::MAX`.
+/// The least work of a launch: bytes moved to and from memory, and operations on floats. Both
+/// saturate at `u64::MAX`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cost {
-    /// Bytes.
+    /// Bytes read and written.
     pub bytes: u64,
     /// Floating-point operations; a fused multiply-add is two.
     pub flops: u64,
@@ -237,18 +236,18 @@ pub struct Cost {
 /// Why a kernel cannot be launched for a problem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
-    /// Something is more than the kernel counts.
+    /// A number exceeds what the kernel can count.
     TooMany {
         /// The kernel's entry point.
         kernel: &'static str,
         /// What is counted.
         what: Counted,
-        /// How many there are.
+        /// The number given.
         given: u128,
-        /// The most there may be.
+        /// The largest number allowed.
         limit: u64,
     },
-    /// A block has no points, so that no number of them is enough.
+    /// A block covers no points, so no number of blocks suffices.
     NothingPerBlock {
         /// The kernel's entry point.
         kernel: &'static str,
@@ -258,23 +257,23 @@ pub enum Refusal {
 /// What a kernel counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Counted {
-    /// The blocks that a number of points needs.
+    /// The blocks needed for a number of points.
     BlocksFor {
         /// The points.
         points: usize,
     },
-    /// Points along an axis, or something of that kind.
+    /// Points along an axis, or another extent with this name.
     Extent(&'static str),
     /// Rows along y of a field.
     Rows {
-        /// Points of a row.
+        /// Points per row.
         nx: usize,
     },
     /// Planes along z of a field.
     Planes {
-        /// Points of a row.
+        /// Points per row.
         nx: usize,
-        /// Rows of a plane.
+        /// Rows per plane.
         ny: usize,
     },
 }
@@ -292,11 +291,12 @@ impl fmt::Display for Counted {
     }
 }
 
-/// How many groups of `per_group` cover `points`: the extent of a grid along one axis.
+/// The number of groups of `per_group` points that cover `points`: the extent of a grid along one
+/// axis.
 ///
 /// # Errors
 ///
-/// [`Refusal`] when the number does not fit `u32`, or a group has no points.
+/// [`Refusal`] if the number does not fit `u32`, or a group has no points.
 pub fn blocks_for(kernel: &'static str, points: usize, per_group: usize) -> Result<u32, Refusal> {
     if per_group == 0 {
         return Err(Refusal::NothingPerBlock { kernel });
@@ -310,12 +310,13 @@ pub fn blocks_for(kernel: &'static str, points: usize, per_group: usize) -> Resu
     })
 }
 
-/// The launch of a stencil in space that reads up to `RADIUS` away along z and writes fields of
-/// `T`: what `halo_stencil` marches with on a device of 132 multiprocessors (H100, H200).
+/// The launch of a three-dimensional stencil that reads up to `RADIUS` points away along z and
+/// writes fields of `T`: the geometry that `halo_stencil` marches with on a device of 132
+/// multiprocessors (H100, H200).
 ///
 /// # Errors
 ///
-/// [`Refusal`] for fields that it cannot count.
+/// [`Refusal`] for fields with more points than `halo_stencil` can count.
 pub fn march_of_stencil<T, const RADIUS: usize>(
     kernel: &'static str,
     field: &Problem,
@@ -334,8 +335,8 @@ pub fn march_of_stencil<T, const RADIUS: usize>(
     }
 }
 
-/// What a stencil does to `field`: fields of `T` that are read or written once, and operations a
-/// point.
+/// The cost of a stencil on `field`: `fields` fields of `T` are each read or written once, with
+/// `flops` operations per point.
 #[must_use]
 pub const fn cost_of_stencil<T>(field: &Problem, fields: usize, flops: u64) -> Cost {
     let points = field.points() as u64;
@@ -348,36 +349,36 @@ pub const fn cost_of_stencil<T>(field: &Problem, fields: usize, flops: u64) -> C
 /// One entry point.
 #[derive(Debug, Clone, Copy)]
 pub struct Entry {
-    /// The entry point, as in the PTX: `<family>_<variant>`, for most with the type behind.
+    /// The entry point, as in the PTX: `<family>_<variant>`, mostly followed by the type.
     pub name: &'static str,
-    /// The family, as the folders are called.
+    /// The family, named like its folders.
     pub family: &'static str,
-    /// What tells it from others of the family and the type.
+    /// The variant: distinguishes it from other kernels of the same family and type.
     pub variant: &'static str,
-    /// The type it computes with.
+    /// The type that the kernel computes with.
     pub scalar: Scalar,
-    /// What it is there for.
+    /// The kernel's purpose.
     pub role: Role,
-    /// What it computes and how, in a line.
+    /// What the kernel computes and how, in one line.
     pub computes: &'static str,
-    /// What one block works on, for a reader; `–` where there is no tile.
+    /// The tile of one block, as text for the reader; `–` if there is none.
     pub tile: &'static str,
-    /// What it does not take, in words; empty: nothing that the family takes. The
-    /// geometry, or the family's check, refuses it.
+    /// Inputs of the family that the kernel does not support, as text; empty if it supports all.
+    /// The geometry, or the family's check, refuses them.
     pub restrictions: &'static str,
     #[doc(hidden)]
     pub geometry_of: fn(&'static str, &Problem) -> Result<Geometry, Refusal>,
     #[doc(hidden)]
     pub cost_of: fn(&Problem) -> Cost,
-    /// A problem that it takes: the textbook's, where there is one.
+    /// A problem that the kernel supports: the textbook's, if there is one.
     pub example: Problem,
-    /// Whether the benchmark has a row of it.
+    /// Whether the benchmark has a row for it.
     pub measured: Measured,
-    /// The same in CUDA C++.
+    /// Kernels in CUDA C++ that compute the same.
     pub twins: &'static [Twin],
-    /// The file that it stands in, from the root of the workspace.
+    /// The source file, relative to the root of the workspace.
     pub file: &'static str,
-    /// The line of its entry, from 1.
+    /// The line of the entry in that file, from 1.
     pub line: u32,
 }
 
@@ -386,38 +387,38 @@ impl Entry {
     ///
     /// # Errors
     ///
-    /// [`Refusal`] for a problem that has more of something than the kernel counts.
+    /// [`Refusal`] for a problem that exceeds what the kernel can count.
     pub fn geometry(&self, problem: &Problem) -> Result<Geometry, Refusal> {
         (self.geometry_of)(self.name, problem)
     }
 
-    /// The least that a launch has to do.
+    /// The least work of a launch.
     #[must_use]
     pub fn cost(&self, problem: &Problem) -> Cost {
         (self.cost_of)(problem)
     }
 }
 
-/// A kernel that has an entry in the table.
+/// A kernel with an entry in the table.
 pub trait Registered: cuda_std::host::Kernel {
     /// The entry.
     const ENTRY: Entry;
 }
 
-/// A family: its kernels in the order of the ladder.
+/// A family of kernels, in the order of the ladder.
 #[derive(Debug, Clone, Copy)]
 pub struct Family {
-    /// As its folders are called.
+    /// The family's name, which its folders share.
     pub name: &'static str,
-    /// What it computes, in a line.
+    /// What the family computes, in one line.
     pub computes: &'static str,
     /// All its entry points.
     pub kernels: &'static [Entry],
 }
 
 impl Family {
-    /// Whether its kernels measure the device instead of computing anything: there is
-    /// nothing to port, and nothing to compare with.
+    /// Whether all its kernels measure the device. Such a family computes nothing that could be
+    /// ported or compared.
     #[must_use]
     pub fn is_instrument(&self) -> bool {
         self.kernels
@@ -439,7 +440,7 @@ pub const fn family_of(module: &'static str) -> &'static str {
     inside.split_at(end).0
 }
 
-/// What is left of an entry point without its family and its type.
+/// An entry point's name without its family and its type.
 #[doc(hidden)]
 #[must_use]
 pub const fn variant_of(
@@ -467,7 +468,7 @@ pub const fn variant_of(
     inside.split_at(end).0
 }
 
-/// `text` without the prefix that it begins with.
+/// `text` without `prefix`, with which it must begin.
 const fn after(text: &'static str, prefix: &str) -> &'static str {
     let (bytes, wanted) = (text.as_bytes(), prefix.as_bytes());
     let mut at = 0;

@@ -1,18 +1,16 @@
 //! Halo's CUDA kernels.
 //!
-//! One module per family, one file per variant; two variants of a family differ
-//! by the optimisation they show and by nothing else. [`roofline`] is no family:
-//! its kernels measure the device. The crate is compiled
-//! twice: for `nvptx64-nvidia-cuda` it gives the PTX that `halo-gpu` launches,
-//! for the host it is an ordinary library whose kernels run, thread for thread,
-//! in the emulator.
+//! One module per family, one file per variant; two variants of a family differ only in the
+//! optimisation they show. [`roofline`] is an exception: its kernels measure the device. The crate
+//! is compiled twice: for `nvptx64-nvidia-cuda` it gives the PTX that `halo-gpu` launches; for the
+//! host it is an ordinary library whose kernels run, thread by thread, in the emulator.
 //!
-//! Everywhere x runs fastest: point (i, j, k) of an `nx` × `ny` × `nz` field is
+//! In every field x varies fastest: point (i, j, k) of an `nx` × `ny` × `nz` field is
 //! element `(k * ny + j) * nx + i`.
 //!
-//! Kernels take raw pointers to whole buffers and read and write disjoint
-//! elements of them; each kernel's Safety section says which. The host library
-//! discharges those duties in its `gpu.rs` files, after validating the call.
+//! Kernels take raw pointers to whole buffers and read and write disjoint elements of them; each
+//! kernel's Safety section says which. The host library validates each call in its `gpu.rs` files
+//! and so meets those conditions.
 
 #![no_std]
 

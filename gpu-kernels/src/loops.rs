@@ -1,21 +1,19 @@
 //! Loops unrolled exactly as often as the source says.
 //!
-//! How often a loop is unrolled decides how much of it is index arithmetic and
-//! how many loads are in flight, so where that is what a kernel is about it must
-//! not be left to two optimisers (LLVM, and `ptxas` after it). A loop whose body
-//! begins with [`keep_rolled`] stays as written, and [`unrolled`] writes its body
-//! out.
+//! The unroll factor determines how much of a loop is index arithmetic and how many loads are in
+//! flight. Kernels that depend on it must not leave it to the two optimisers, LLVM and `ptxas`. A
+//! loop whose body begins with [`keep_rolled`] stays as written, and [`unrolled`] writes out copies
+//! of its body.
 
 /// The most copies that [`unrolled`] can write.
 pub const MAX_UNROLL: usize = 32;
 
-/// Said first in the body of a loop: nobody unrolls it. Costs no instruction.
+/// Call it first in the body of a loop to keep the loop rolled. Costs no instruction.
 ///
-/// It is the directive `.pragma "nounroll"`, which `ptxas` obeys where it stands
-/// at the head of a loop. To LLVM it is inline assembly, which `cuda_builder`
-/// marks as convergent like every other, and around a convergent operation LLVM
-/// unrolls no loop that would need a remainder. (A loop whose number of turns is
-/// a small constant may still be unrolled completely.)
+/// It is the directive `.pragma "nounroll"`, which `ptxas` obeys at the head of a loop. LLVM sees
+/// inline assembly, which `cuda_builder` always marks as convergent, and LLVM unrolls no loop with
+/// a convergent operation if that would need a remainder loop. (A loop with a small constant number
+/// of iterations may still be unrolled completely.)
 #[inline(always)]
 pub fn keep_rolled() {
     #[cfg(target_arch = "nvptx64")]
@@ -25,19 +23,19 @@ pub fn keep_rolled() {
     }
 }
 
-/// A value in a register, of which can be said when it is computed. Costs no instruction.
+/// A value in a register, with control over when it is computed. Costs no instruction.
 pub trait Register: Copy {
-    /// The value, computed before what is read from memory behind this call.
+    /// The value, computed before any load after this call.
     ///
-    /// Where many sums are made of what is read, LLVM reads everything first and adds
-    /// afterwards, which takes a register for each value.
+    /// Where many loaded values are summed, LLVM loads all of them before it adds, which takes a
+    /// register for each.
     #[must_use]
     fn settled(self) -> Self;
 
-    /// The value, computed here also where only a branch behind this call uses it.
+    /// The value, computed here even if only a branch after this call uses it.
     ///
-    /// LLVM moves what only a branch needs into it. A branch that is a store and nothing
-    /// else becomes a store with a predicate, and the code around it stays in one piece.
+    /// LLVM moves computations that only a branch needs into the branch. A branch with nothing but
+    /// a store becomes a predicated store, and the code around it stays in one basic block.
     #[must_use]
     fn computed(self) -> Self;
 }
@@ -50,8 +48,8 @@ macro_rules! register {
                 #[cfg(target_arch = "nvptx64")]
                 {
                     let mut value = self;
-                    // SAFETY: a comment; it becomes no instruction and touches nothing. LLVM
-                    // must take it for something that reads and writes memory.
+                    // SAFETY: a comment; it becomes no instruction and touches nothing. LLVM must
+                    // assume that it reads and writes memory.
                     unsafe { core::arch::asm!("// {0}", inout($class) value, options(nostack)) };
                     value
                 }
@@ -79,7 +77,7 @@ macro_rules! register {
 
 register!(f32: reg32, f64: reg64);
 
-/// Calls `body` with 0, 1, … `COUNT - 1`, as `COUNT` copies of it and no loop.
+/// Calls `body` with 0, 1, … `COUNT - 1`, as `COUNT` copies of it without a loop.
 ///
 /// `COUNT` is at most [`MAX_UNROLL`].
 ///

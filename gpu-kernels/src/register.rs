@@ -1,9 +1,9 @@
-//! The macros by which kernels come into the table, [`registry`](crate::registry).
+//! The macros that enter kernels into the table, [`registry`](crate::registry).
 //!
-//! The table is for the host. The macros are there on both sides, so that the sources of
-//! kernels are the same; on the device they come to nothing.
+//! Only the host has the table. The macros exist on both sides, so that the kernels' sources are
+//! the same; on the device they expand to nothing.
 
-/// Writes the table's entry of a kernel, beside the kernel.
+/// Defines a kernel's entry in the table; it stands beside the kernel.
 ///
 /// ```text
 /// register! {
@@ -20,7 +20,7 @@
 /// }
 /// ```
 ///
-/// On the device it is nothing.
+/// On the device it expands to nothing.
 #[macro_export]
 macro_rules! register {
     (
@@ -73,7 +73,7 @@ macro_rules! register {
     (@same) => { Twin { entry: NAME, style: None } };
 }
 
-/// The entries of kernels, given by path, as an array's elements.
+/// An array of the entries of these kernels, given by path.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! entries {

@@ -1,9 +1,9 @@
-//! The table of kernels: what each entry point is, and how it is launched.
+//! The table of kernels: what each entry point computes, and how it is launched.
 //!
-//! A kernel's [`Entry`] stands in the file of the kernel, written by [`register!`]; the
-//! family's `mod.rs` names the kernel in its list, and [`FAMILIES`] names the families.
-//! Whoever wants to know something about kernels asks here: launches for their geometry,
-//! tests, benchmark and inspection for what there is.
+//! A kernel's [`Entry`] stands in the file of the kernel, written by [`register!`]; the family's
+//! `mod.rs` names the kernel in its list, and [`FAMILIES`] names the families. Launches take their
+//! geometry from this table; tests, the benchmark and the inspection take their list of kernels
+//! from it.
 //!
 //! ```
 //! use gpu_kernels::registry::{self, Problem, Role};
@@ -45,13 +45,13 @@ pub fn entries() -> impl Iterator<Item = &'static Entry> {
     FAMILIES.iter().flat_map(|family| family.kernels)
 }
 
-/// The entry of a kernel.
+/// The entry of the kernel with this name.
 #[must_use]
 pub fn entry(name: &str) -> Option<&'static Entry> {
     entries().find(|entry| entry.name == name)
 }
 
-/// The family of this name.
+/// The family with this name.
 #[must_use]
 pub fn family(name: &str) -> Option<&'static Family> {
     FAMILIES.iter().find(|family| family.name == name)

@@ -1,8 +1,8 @@
-//! Vectors of points, what one access moves, and their neighbours.
+//! Vectors of points, each moved by one memory access, and their neighbours.
 //!
-//! A stencil that reaches 4 points to either side reaches one vector to either side.
-//! Where neighbouring lanes of a warp have neighbouring vectors, a lane gets both by
-//! shuffles; the first and the last lane, which have one neighbour only, load the other.
+//! A stencil that reaches 4 points to either side reaches one vector to either side. Where
+//! neighbouring lanes of a warp have neighbouring vectors, a lane gets both by shuffles. The first
+//! and the last lane have only one neighbour in the warp and load the other vector.
 
 use crate::loops::unrolled;
 use cuda_std::warp;
@@ -10,17 +10,17 @@ use cuda_std::warp;
 /// Lanes of a warp.
 pub(crate) const WARP: u32 = 32;
 
-/// Consecutive points that one access moves.
+/// Consecutive points that one memory access moves.
 pub(crate) trait Points: Copy {
-    /// A point's value.
+    /// The value of one point.
     type Point: Copy;
-    /// How many: 1, 2 or 4.
+    /// The number of points: 1, 2 or 4.
     const COUNT: usize;
-    /// Zeros.
+    /// A vector of zeros.
     const ZERO: Self;
-    /// `point(0)`, `point(1)`, …
+    /// The vector of `point(0)`, `point(1)`, …
     fn of(point: impl Fn(usize) -> Self::Point) -> Self;
-    /// Point number `e`, a constant once loops are unrolled.
+    /// Point number `e`, which is a constant once loops are unrolled.
     fn point(self, e: usize) -> Self::Point;
 }
 
@@ -52,7 +52,7 @@ impl Points for f64 {
     }
 }
 
-/// Two points of f64, aligned for one access of 16 bytes.
+/// Two f64 points, aligned for one access of 16 bytes.
 #[derive(Clone, Copy)]
 #[repr(C, align(16))]
 pub(crate) struct Vector2F64(f64, f64);
@@ -71,7 +71,7 @@ impl Points for Vector2F64 {
     }
 }
 
-/// Two points, aligned for one access of 8 bytes.
+/// Two f32 points, aligned for one access of 8 bytes.
 #[derive(Clone, Copy)]
 #[repr(C, align(8))]
 pub(crate) struct Vector2(f32, f32);
@@ -90,7 +90,7 @@ impl Points for Vector2 {
     }
 }
 
-/// Four points, aligned for one access of 16 bytes.
+/// Four f32 points, aligned for one access of 16 bytes.
 #[derive(Clone, Copy)]
 #[repr(C, align(16))]
 pub(crate) struct Vector4(f32, f32, f32, f32);
@@ -109,7 +109,7 @@ impl Points for Vector4 {
     }
 }
 
-/// The points of three vectors in a row.
+/// The points of three consecutive vectors.
 #[inline(always)]
 pub(crate) fn joined(before: Vector4, own: Vector4, behind: Vector4) -> [f32; 12] {
     let mut points = [0.0; 12];
@@ -121,8 +121,8 @@ pub(crate) fn joined(before: Vector4, own: Vector4, behind: Vector4) -> [f32; 12
     points
 }
 
-/// The vectors of the lane before and of the lane behind; anything in the first lane
-/// and the last, which have none.
+/// The vectors of the previous and of the next lane. The first lane has no previous one and the
+/// last no next one; their value is unspecified.
 ///
 /// # Safety
 ///

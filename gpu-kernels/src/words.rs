@@ -1,18 +1,18 @@
-//! Values as 32-bit words.
+//! Values as 32-bit words, so that code for shuffles and memory serves every type.
 
 /// The most 32-bit words that a value has.
 pub const MAX_WORDS: usize = 4;
 
-/// A value as 32-bit words: what registers, shuffles and memory transport.
+/// A value as 32-bit words, the unit of registers and shuffles.
 pub trait Words: Copy {
-    /// How many words it has: 1 to 4.
+    /// The number of words: 1 to 4.
     const COUNT: usize;
 
-    /// The words, the least significant first; behind them zeros.
+    /// The words, least significant first, followed by zeros.
     #[must_use]
     fn to_words(self) -> [u32; MAX_WORDS];
 
-    /// The value with these words; what is behind them is not looked at.
+    /// The value with these words; words from `COUNT` on are ignored.
     #[must_use]
     fn from_words(words: [u32; MAX_WORDS]) -> Self;
 }

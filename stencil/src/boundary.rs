@@ -1,34 +1,34 @@
-//! What lies beyond the ends of fields.
+//! The boundary rules of fields, and the layout that carries them to kernels.
 
 use crate::reach::MAX_RADIUS;
 use crate::value::Real;
 
-/// What lies beyond one end of an axis, as kernels are told it.
+/// The boundary rule of one end of an axis: what lies beyond it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum Beyond {
-    /// The axis again: the period is n spacings.
+    /// Periodic, with a period of n spacings.
     Periodic = 0,
-    /// The axis again, of which the first and the last point are the same: n - 1 spacings.
+    /// Periodic, with a period of n - 1 spacings: the first and the last point are the same.
     PeriodicWithEndpoint = 1,
-    /// A mirror image, the mirror being at the last point.
+    /// A mirror image, with the mirror at the last point.
     MirrorOnPoint = 2,
-    /// A mirror image, the mirror being half a spacing beyond the last point.
+    /// A mirror image, with the mirror half a spacing beyond the last point.
     MirrorHalfway = 3,
-    /// One value everywhere.
+    /// One fixed value everywhere.
     Value = 4,
     /// Copies of the last point.
     Copy = 5,
 }
 
-/// The ends of an axis, as images name them: from here on.
+/// Images from here on name an end of the axis, whose value they have.
 const END: u32 = u32::MAX - 1;
 
-/// A field's extents, and what lies beyond its ends: what kernels take by value.
+/// The extents and boundary rules of fields, which kernels take by value.
 ///
-/// The extents are at least 1 and at most [`MAX_EXTENT`](crate::MAX_EXTENT), z's is 1 in the
-/// plane; a plane along z, or a row in two dimensions, has fewer than 2³¹ points. `segment` is
-/// at least 1.
+/// The extents are at least 1 and at most [`MAX_EXTENT`](crate::MAX_EXTENT), that of z is 1 in two
+/// dimensions; a plane of constant z, or a row in two dimensions, has fewer than 2³¹ points.
+/// `segment` is at least 1.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct Layout<T, const INPUTS: usize> {
@@ -36,15 +36,15 @@ pub struct Layout<T, const INPUTS: usize> {
     pub extents: [u32; 3],
     /// Rows, or planes, that a block goes through.
     pub segment: u32,
-    /// Of each input, for each of its six ends, where the places beyond it are stored, the
-    /// nearest first: a point of the axis, or from `END` on an end whose value they have.
+    /// For each of the six ends of each input, the images of the places beyond it, the nearest
+    /// first: a point of the axis, or from `END` on an end whose value the place has.
     images: [[[u32; MAX_RADIUS]; 6]; INPUTS],
-    /// The values where it is one.
+    /// The fixed values beyond the ends, where there are any.
     values: [[T; 6]; INPUTS],
 }
 
 impl<T: Real, const INPUTS: usize> Layout<T, INPUTS> {
-    /// Fields of these extents that are periodic.
+    /// The layout of periodic fields of these extents.
     #[must_use]
     pub fn new(extents: [u32; 3], segment: u32) -> Self {
         let mut layout = Self {
@@ -61,8 +61,9 @@ impl<T: Real, const INPUTS: usize> Layout<T, INPUTS> {
         layout
     }
 
-    /// The same with this beyond the first and the last point of an axis of a field, and the
-    /// value where it is one. If one end is periodic, so is the other, in the same way.
+    /// The same layout with these rules beyond the first and the last point of an axis of a field;
+    /// the number is the value for [`Beyond::Value`]. If one end is periodic, the other must be
+    /// periodic in the same way.
     #[must_use]
     pub fn with_ends(mut self, field: usize, axis: usize, ends: [(Beyond, T); 2]) -> Self {
         let n = self.extents[axis];
@@ -77,20 +78,20 @@ impl<T: Real, const INPUTS: usize> Layout<T, INPUTS> {
         self
     }
 
-    /// Whether rows are whole vectors of `points`.
+    /// Whether rows are whole vectors of `points` points.
     #[inline(always)]
     #[must_use]
     pub const fn in_vectors(&self, points: u32) -> bool {
         self.extents[0].is_multiple_of(points)
     }
 
-    /// Where a field is stored for `place` along an axis, which is at most [`MAX_RADIUS`]
-    /// beyond its ends.
+    /// Where to find the value of a field at `place` along an axis, at most [`MAX_RADIUS`] beyond
+    /// its ends.
     #[inline(always)]
     #[must_use]
     pub fn place(&self, field: usize, axis: usize, place: i32) -> Place {
         let n = self.extents[axis] as i32;
-        // Without branches: what is not beyond an end has an image as well, which is not taken.
+        // Without branches: an image is also looked up for a place on the axis, but not used.
         let side = usize::from(place >= 0);
         let m = if place < 0 { -1 - place } else { place - n };
         let image = self.images[field][2 * axis + side][m as usize % MAX_RADIUS];
@@ -106,13 +107,13 @@ impl<T: Real, const INPUTS: usize> Layout<T, INPUTS> {
         }
     }
 
-    /// Whether a value is what lies beyond an end of a field.
+    /// Whether a fixed value lies beyond an end of a field.
     #[must_use]
     pub const fn has_value(&self, field: usize, end: usize) -> bool {
         self.images[field][end][0] >= END
     }
 
-    /// The value beyond an end of a field.
+    /// The fixed value beyond an end of a field.
     #[inline(always)]
     #[must_use]
     pub const fn value(&self, field: usize, end: usize) -> T {
@@ -125,21 +126,21 @@ impl<T: Real, const INPUTS: usize> Layout<T, INPUTS> {
 pub enum Place {
     /// At this point of the axis.
     Point(u32),
-    /// It is the value beyond this end.
+    /// It is the fixed value beyond this end.
     End(usize),
 }
 
-/// Where an axis of `n` points with this beyond its ends is stored for `place`, as images
-/// name it.
+/// The image of `place` on an axis of `n` points with these rules beyond its ends, encoded as in
+/// [`Layout`].
 ///
-/// A place far beyond a short axis goes through as many images as it takes. An axis of one
-/// point has that point everywhere, unless there is a value beyond its end.
+/// A place far beyond a short axis is mapped repeatedly. An axis of one point has that point
+/// everywhere, unless a fixed value lies beyond its end.
 fn image(ends: [Beyond; 2], n: u32, place: i32) -> u32 {
     let (n, mut at) = (n as i32, place);
     while at < 0 || at >= n {
         let side = usize::from(at >= n);
         let last = n - 1;
-        // As if it were beyond the first point.
+        // The place as seen from the first point.
         let from_first = if side == 0 { at } else { last - at };
         let mirrored = match ends[side] {
             Beyond::Value => return END + side as u32,
@@ -159,7 +160,7 @@ fn image(ends: [Beyond; 2], n: u32, place: i32) -> u32 {
 mod tests {
     use super::*;
 
-    /// What the table of boundaries says, for one end.
+    /// Checks the images of one rule at both ends.
     fn check(beyond: Beyond, n: u32, before: [u32; 3], behind: [u32; 3]) {
         let layout = Layout::<f32, 1>::new([n, 1, 1], 1).with_ends(0, 0, [(beyond, 0.0); 2]);
         for m in 0..3_i32 {

@@ -1,10 +1,10 @@
-//! The points of one access of a thread.
+//! Arithmetic on the points of one access of a thread.
 
 use crate::value::{Real, Value};
 use core::ops::{Add, Div, Mul, Neg, Sub};
 
-/// Writes a block out for each number `K` below a constant that is 8 at most, and no loop. `K`
-/// is a constant in it, and what is not written out is not even compiled.
+/// Writes out a block for each number `K` below a constant of at most 8, without a loop. `K` is a
+/// constant in the block, and blocks for larger numbers are not compiled.
 macro_rules! each {
     ($k:ident < $count:expr, $body:block) => {
         crate::lanes::each!(@ $k, $count, $body; 0 1 2 3 4 5 6 7)
@@ -18,7 +18,7 @@ macro_rules! each {
 }
 pub(crate) use each;
 
-/// `P` points of a row, 1, 2 or 4.
+/// `P` consecutive points of a row: 1, 2 or 4.
 #[derive(Clone, Copy)]
 pub(crate) struct Lanes<T, const P: usize>(pub(crate) [T; P]);
 
@@ -28,7 +28,7 @@ impl<T: Real, const P: usize> Lanes<T, P> {
         Self([number; P])
     }
 
-    /// `f` of each.
+    /// The points `f(0)`, `f(1)`, …
     #[inline(always)]
     pub(crate) fn of(f: impl Fn(usize) -> T) -> Self {
         let mut all = [T::ZERO; P];

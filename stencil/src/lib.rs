@@ -32,13 +32,13 @@
 //! # fn main() {}
 //! ```
 //!
-//! What is around a point is this crate's: the march through the field, vectors where rows
-//! allow them, what lies beyond the ends. `halo_gpu::stencil` plans and runs it.
+//! This crate supplies the rest: the march through the field, vectors where rows allow them, and
+//! the boundary rules. `halo_gpu::stencil` plans and runs a stencil.
 //!
 //! # Layers
 //!
-//! The crate depends on `cuda_std` alone. It has no kernel of its own: a kernel crate that
-//! uses it has those that its [`stencil!`] calls make.
+//! The crate depends on `cuda_std` alone. It defines no kernels itself: the [`stencil!`] calls of a
+//! kernel crate define that crate's kernels.
 
 #![no_std]
 #![cfg_attr(target_arch = "nvptx64", feature(asm_experimental_arch))]
@@ -63,8 +63,8 @@ pub use value::{Real, Value};
 #[doc(hidden)]
 pub use cuda_std;
 
-/// Makes the kernel of a [`PointUpdate`]: the entry point, its typed handle, and, on the host,
-/// its [`Compiled`].
+/// Defines the kernel of a [`PointUpdate`]: the entry point, its typed handle, and, on the host,
+/// the implementation of [`Compiled`].
 ///
 /// ```text
 /// stencil! {
@@ -73,8 +73,8 @@ pub use cuda_std;
 /// }
 /// ```
 ///
-/// The type is `f32` or `f64`, and the inputs and outputs are as many as the update has. The
-/// update is `#[repr(C)]` where it has more than one number.
+/// The type is `f32` or `f64`, and the numbers of inputs and outputs are those of the update. The
+/// update must be `#[repr(C)]` if it has more than one number.
 #[macro_export]
 macro_rules! stencil {
     (
@@ -89,7 +89,7 @@ macro_rules! stencil {
         /// - All fields hold the `nx * ny * nz` elements of `layout`, x fastest, and are
         ///   aligned to 16 bytes. During the launch nobody writes the inputs, and nothing else
         ///   accesses the outputs, which overlap nothing.
-        /// - The layout keeps to what its type says, and the block and the grid are those of
+        /// - The layout meets the conditions of its type, and the block and the grid are those of
         ///   `halo_stencil::blocks` for it.
         #[$crate::cuda_std::prelude::kernel(crate = $crate::cuda_std)]
         #[$crate::cuda_std::launch_bounds(256)]

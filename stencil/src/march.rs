@@ -1,22 +1,23 @@
-//! The march of all stencils: row after row in the plane, plane after plane in space.
+//! The march of all stencils: row by row in two dimensions, plane by plane in three.
 //!
-//! - A thread has the points of one access of 16 bytes, 4 of f32 or 2 of f64; one point where
-//!   the rows are no whole vectors. It goes along the slowest axis through `segment` points of
-//!   it, with all that its fields have on that axis up to the radius in registers: each point
-//!   is loaded once for them, and the next one is on its way while one is computed.
-//! - All loads of a step come before its arithmetic, so that they are on their way at the same
-//!   time: fields that are read at the point itself alone, then the rows around in the plane,
-//!   then the points beside the thread's own in its row.
-//! - Neighbours along x are the thread's own points or in the vectors beside them; neighbours
-//!   along y, of a stencil in space, and off the axes are loaded where they are used. Other
-//!   threads of the block have loaded most of them: they come from the first-level cache.
-//! - What lies beyond an end is another point, or a value. Rows and planes are asked for their
-//!   image once; along x the threads at the ends load point by point. The arithmetic is the
-//!   same everywhere.
-//! - There is no shared memory and no barrier. Results are stored past the caches.
+//! - A thread has the points of one access of 16 bytes, 4 of f32 or 2 of f64, or one point if rows
+//!   are not whole vectors. It marches through `segment` points of the slowest axis and keeps the
+//!   values of its fields on that axis, up to the radius, in registers: each point is loaded once
+//!   for them, and the next is in flight while one is computed.
+//! - All loads of a step come before its arithmetic, so they are in flight together: fields that
+//!   are read only at the point itself, then the neighbouring rows in the plane, then the points
+//!   beside the thread's own in its row.
+//! - Neighbours along x are the thread's own points or in the vectors beside them; neighbours off
+//!   the axes and, in three dimensions, along y are loaded where they are used. Other threads of
+//!   the block have loaded most of them, so they come from the first-level cache.
+//! - A place beyond an end has the value of another point or a fixed value. The image of a row or
+//!   plane is looked up once; along x the threads at the ends load point by point. The arithmetic
+//!   is the same everywhere.
+//! - There is no shared memory and no barrier. Results are written by streaming stores.
 //!
-//! Bytes: each field is read once and written once; from the second-level cache come, of a
-//! field with radius r, `2 r / 8` for rows beside the block's and `2 r / segment` for planes.
+//! Bytes: each input is read once and each output written once. For a field with radius r the
+//! second-level cache delivers a further `2 r / 8` of it for rows beside the block's and
+//! `2 r / segment` for planes.
 
 use crate::boundary::{Layout, Place};
 use crate::lanes::{Lanes, each};
@@ -25,19 +26,19 @@ use crate::reach::{MAX_RADIUS, Reach, furthest};
 use crate::value::Real;
 use cuda_std::thread;
 
-/// Threads of a block along x and y, in the plane.
+/// Threads of a block along x and y, in two dimensions.
 pub const BLOCK_2D: [u32; 2] = [64, 4];
 
-/// Threads of a block along x and y, in space.
+/// Threads of a block along x and y, in three dimensions.
 pub const BLOCK_3D: [u32; 2] = [32, 8];
 
 /// The most points along an axis.
 pub const MAX_EXTENT: u32 = 1 << 30;
 
-/// The most rows around, of all fields, that are loaded before the arithmetic.
+/// The most neighbouring rows, of all fields together, that are loaded before the arithmetic.
 const MAX_ROWS: usize = 8;
 
-/// Planes on either side and the point's own.
+/// The planes on either side and the point's own.
 const WINDOW: usize = 2 * MAX_RADIUS + 1;
 
 /// Threads of a block along x and y.
@@ -46,7 +47,7 @@ pub const fn block(dimensions: usize) -> [u32; 2] {
     if dimensions == 2 { BLOCK_2D } else { BLOCK_3D }
 }
 
-/// The extents of a launch.
+/// The geometry of a launch.
 #[cfg(not(target_arch = "nvptx64"))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Blocks {
@@ -58,15 +59,15 @@ pub struct Blocks {
     pub segment: u32,
 }
 
-/// The launch for fields of `extents`, with vectors of `points` where the rows are whole ones,
-/// for updates that read up to `radius` away along the slowest axis, on a device with this
+/// The launch for fields of `extents`, with vectors of `points` points if rows are whole vectors,
+/// for updates that read up to `radius` points away along the slowest axis, on a device with this
 /// many multiprocessors.
 ///
-/// Marches are short where longer ones would leave a multiprocessor with fewer blocks than it
-/// can have at a time: these hide the latency of each other's loads.
+/// Marches are short if longer ones would leave a multiprocessor with fewer blocks than it can
+/// hold, since these hide the latency of each other's loads.
 ///
-/// `None` for an extent of 0 or above [`MAX_EXTENT`], for planes (in the plane: rows) of 2³¹
-/// points or more, and for more blocks than a grid has.
+/// `None` for an extent of 0 or above [`MAX_EXTENT`], for planes (in two dimensions: rows) of 2³¹
+/// points or more, and for more blocks than a grid can have.
 #[cfg(not(target_arch = "nvptx64"))]
 #[must_use]
 pub fn blocks(
@@ -76,14 +77,15 @@ pub fn blocks(
     radius: usize,
     multiprocessors: usize,
 ) -> Option<Blocks> {
-    /// Blocks that a multiprocessor has at a time.
+    /// Blocks that a multiprocessor holds at a time.
     const AT_ONCE: usize = 4;
-    /// The longest march that is chosen to have all blocks at the same time.
+    /// The longest march that is chosen so that all blocks run at the same time.
     const SHORT: usize = 8;
-    /// In space, blocks for a multiprocessor that keep all of them busy to the end.
+    /// In three dimensions, blocks per multiprocessor that keep all multiprocessors busy to the
+    /// end.
     const ENOUGH: usize = 32;
-    /// In space, the planes that a march goes through at most for each that a point reads on
-    /// one side: a third as many again are read at its ends.
+    /// In three dimensions, the most planes of a march per plane of the radius: its ends then add a
+    /// third to the planes that are read.
     const PER_RADIUS: usize = 6;
     /// The most blocks of a grid along y and z.
     const MOST: usize = 65_535;
@@ -98,12 +100,14 @@ pub fn blocks(
     let columns = nx.div_ceil(block[0] as usize * per_thread);
     let lines = block[1] as usize;
     let rows = ny.div_ceil(lines);
-    // The blocks if marches have one step, and the march with which all run at the same time.
+    // The number of blocks if marches have one step, and the march with which all blocks run at the
+    // same time.
     let most = (columns * rows).saturating_mul(nz);
     let multiprocessors = multiprocessors.max(1);
     let short = most.div_ceil(AT_ONCE * multiprocessors).max(1);
     let (rows, segments, segment, plane) = if dimensions == 2 {
-        // Rows around come from the caches: a march as long as what it reads at its ends.
+        // The rows read at the ends of a march come from the caches, so marches of about that many
+        // rows suffice.
         let longest = (2 * radius).max(2);
         let segment = short.min(longest).max(rows.div_ceil(MOST));
         (ny.div_ceil(segment * lines), 1, segment, nx)
@@ -128,7 +132,7 @@ pub fn blocks(
     })
 }
 
-/// Where a thread is, and what it has loaded.
+/// The position of a thread and the values that it has loaded.
 struct Thread<
     'a,
     T,
@@ -140,20 +144,20 @@ struct Thread<
 > {
     inputs: [*const T; INPUTS],
     layout: &'a Layout<T, INPUTS>,
-    /// The thread's first point.
+    /// The x and y of the thread's first point.
     i: u32,
     j: u32,
-    /// Where the march is.
+    /// The position of the march on the slowest axis.
     slow: u32,
     /// Points of a row.
     nx: u32,
-    /// The elements of a step of the march.
+    /// Elements from one step of the march to the next.
     pitch: u32,
-    /// Each field along the slowest axis.
+    /// The values of each field along the slowest axis.
     window: [[Lanes<T, P>; WINDOW]; INPUTS],
-    /// In space, the rows around in the plane: by distance, south and north of it.
+    /// In three dimensions, the neighbouring rows in the plane: by distance, south and north.
     rows: [[[Lanes<T, P>; 2]; MAX_RADIUS]; INPUTS],
-    /// Beside the thread's points, the nearest one first.
+    /// The values beside the thread's points, the nearest first.
     west: [[T; MAX_RADIUS]; INPUTS],
     east: [[T; MAX_RADIUS]; INPUTS],
     update: core::marker::PhantomData<U>,
@@ -171,8 +175,8 @@ impl<
     /// The slowest axis.
     const SLOW: usize = U::DIMENSIONS - 1;
 
-    /// Whether the rows around are loaded before the arithmetic: where all of them are in the
-    /// field, and where the registers suffice for them.
+    /// Whether the neighbouring rows are loaded before the arithmetic: if all of them are in the
+    /// field and the registers suffice.
     const AHEAD: bool = {
         let (mut rows, mut field) = (0, 0);
         while field < INPUTS {
@@ -182,7 +186,7 @@ impl<
         INNER && Self::SLOW == 2 && rows <= MAX_ROWS
     };
 
-    /// How far a field, if there is one of this number, reaches along an axis.
+    /// The radius of field number `field` along an axis, or 0 if there is no such field.
     const fn radius(field: usize, axis: usize) -> usize {
         if field < INPUTS {
             U::REACH[field].radius(axis)
@@ -191,25 +195,25 @@ impl<
         }
     }
 
-    /// The vectors beside the thread's that it reaches along x.
+    /// The number of vectors on either side that the field's stencil reaches along x.
     const fn vectors(field: usize) -> usize {
         Self::radius(field, 0).div_ceil(P)
     }
 
-    /// The thread's points of a field, `step` steps of the march from the first.
+    /// The thread's points of a field at position `slow` of the march.
     ///
     /// # Safety
     ///
-    /// As [`step`], within whose field the thread is.
+    /// As [`step`]; the thread is in the field.
     #[inline(always)]
     unsafe fn column(&self, field: usize, slow: i32) -> Lanes<T, P> {
         let here = |stored| {
             let at = self.element(self.j, stored) + self.i as usize;
-            // SAFETY: a row of the field, of which the thread's points are.
+            // SAFETY: the row is in the field, and the thread's points are in the row.
             Lanes(unsafe { T::load(self.inputs[field].add(at)) })
         };
-        // What lies beyond the ends has a branch of its own: a move into the registers of a load
-        // would wait for the load. A field of radius 0 is read within the ends alone.
+        // Places beyond the ends have a separate branch: a move into the registers of a load would
+        // wait for the load. A field of radius 0 is never read beyond the ends.
         if Self::radius(field, Self::SLOW) == 0 || (slow as u32) < self.layout.extents[Self::SLOW] {
             return here(slow as u32);
         }
@@ -226,17 +230,17 @@ impl<
         slow as usize * self.pitch as usize + within as usize
     }
 
-    /// The value of a field in a row, at a place that may be beyond its ends: `row` is its
-    /// first element, or the value that it has everywhere.
+    /// The value of a field in a row, at a place that may be beyond its ends: `row` is its first
+    /// element, or the fixed value of the whole row.
     ///
     /// # Safety
     ///
-    /// As [`step`]; the row is one of the field's.
+    /// As [`step`]; the row is in the field.
     #[inline(always)]
     unsafe fn beside(&self, field: usize, row: Result<usize, T>, place: i32) -> T {
         match (self.layout.place(field, 0, place), row) {
             (Place::End(end), _) => self.layout.value(field, end),
-            // SAFETY: a point of the row.
+            // SAFETY: the point is in the row.
             (Place::Point(i), Ok(row)) => unsafe {
                 T::load::<1>(self.inputs[field].add(row + i as usize))[0]
             },
@@ -244,7 +248,7 @@ impl<
         }
     }
 
-    /// Loads what is beside the thread's points; `INSIDE`: all of it is in the row.
+    /// Loads the values beside the thread's points. `INSIDE`: all of them are in the row.
     ///
     /// # Safety
     ///
@@ -257,7 +261,8 @@ impl<
                 let nx = self.nx as usize;
                 let i = self.i as usize;
                 let reach = const { Self::vectors(FIELD) * P };
-                // SAFETY: rows are whole vectors; those that are asked for are in the row.
+                // SAFETY: rows are whole vectors, and the conditions keep the loaded vectors in the
+                // row.
                 unsafe {
                     if INSIDE || i >= reach {
                         each!(V < Self::vectors(FIELD), {
@@ -292,8 +297,8 @@ impl<
         });
     }
 
-    /// Loads the rows around in the plane. The compiler drops those that the update does not
-    /// read.
+    /// Loads the neighbouring rows in the plane. The compiler removes those that the update does
+    /// not read.
     ///
     /// # Safety
     ///
@@ -355,7 +360,7 @@ impl<
         });
     }
 
-    /// What comes into the window by a step of the march from `slow`.
+    /// The values that enter the window when the march steps on from `slow`.
     ///
     /// # Safety
     ///
@@ -373,7 +378,7 @@ impl<
         next
     }
 
-    /// Moves the window on by a step of the march.
+    /// Shifts the window by one step of the march.
     #[inline(always)]
     fn shift(&mut self, next: [Lanes<T, P>; INPUTS]) {
         each!(FIELD < INPUTS, {
@@ -391,7 +396,8 @@ impl<
         });
     }
 
-    /// Row `dj` of the plane `ds` away: its first element, or the value that it has everywhere.
+    /// The row at distance `dj` in the plane at distance `ds`: its first element, or the fixed
+    /// value of the whole row.
     #[inline(always)]
     fn row(&self, field: usize, dj: isize, ds: isize) -> Result<usize, T> {
         let mut slow = self.slow;
@@ -416,7 +422,7 @@ impl<
         Ok(self.element(j, slow))
     }
 
-    /// A field in another row of the plane, or of another plane.
+    /// A field at the thread's points in another row of the plane, or in another plane.
     ///
     /// # Safety
     ///
@@ -424,13 +430,13 @@ impl<
     #[inline(always)]
     unsafe fn straight(&self, field: usize, dj: isize, ds: isize) -> Lanes<T, P> {
         Lanes(match self.row(field, dj, ds) {
-            // SAFETY: a row of the field; the thread's points are in all of them.
+            // SAFETY: the row is in the field, and every row contains the thread's points.
             Ok(row) => unsafe { T::load(self.inputs[field].add(row + self.i as usize)) },
             Err(value) => [value; P],
         })
     }
 
-    /// The same at an offset along x.
+    /// The same, also with an offset along x.
     ///
     /// # Safety
     ///
@@ -438,7 +444,7 @@ impl<
     #[inline(always)]
     unsafe fn off_axes(&self, field: usize, [di, dj, ds]: [isize; 3]) -> Lanes<T, P> {
         let row = self.row(field, dj, ds);
-        // SAFETY: as above; what is beside the thread's points is looked for.
+        // SAFETY: as above; places beside the thread's points go through `beside`.
         unsafe {
             let own: [T; P] = match row {
                 Ok(row) => T::load(self.inputs[field].add(row + self.i as usize)),
@@ -500,11 +506,11 @@ impl<
         if dj == 0 && ds == 0 {
             return self.along_x(field, di);
         }
-        // SAFETY: a thread is made where it is in the field.
+        // SAFETY: a `Thread` is only constructed for a thread in the field.
         unsafe { self.off_axes(field, [di, dj, ds]) }
     }
 
-    // As `value`, of which only what is needed is compiled.
+    // As `value`, but only the required branch is compiled.
     #[inline(always)]
     fn near<const FIELD: usize, const DI: isize, const DJ: isize, const DK: isize>(
         &self,
@@ -517,7 +523,7 @@ impl<
         } else if const { Self::AHEAD && DI == 0 && DK == 0 } {
             self.rows[FIELD][(DJ.unsigned_abs() - 1) % MAX_RADIUS][usize::from(DJ > 0)]
         } else if const { DI == 0 } {
-            // SAFETY: a thread is made where it is in the field.
+            // SAFETY: a `Thread` is only constructed for a thread in the field.
             unsafe { self.straight(FIELD, DJ, DK) }
         } else {
             self.value(FIELD, [DI, DJ, DK])
@@ -530,12 +536,13 @@ impl<
     }
 }
 
-/// One step of a stencil, as the current thread of the launch: what
-/// [`stencil!`](crate::stencil) makes kernels of.
+/// One step of a stencil by the current thread of the launch: the body of the kernels of
+/// [`stencil!`](crate::stencil).
 ///
 /// # Safety
 ///
-/// As the kernels say. `P` is 1, or a vector's points if the rows are whole vectors.
+/// As the kernels of [`stencil!`](crate::stencil). `P` is 1, or the points of a vector if rows are
+/// whole vectors.
 #[inline(always)]
 pub unsafe fn step<T, U, const INPUTS: usize, const OUTPUTS: usize, const P: usize>(
     update: U,
@@ -582,7 +589,7 @@ pub unsafe fn step<T, U, const INPUTS: usize, const OUTPUTS: usize, const P: usi
     let radius = const { furthest(&U::REACH, 1) as u32 };
     // SAFETY: forwarded word for word; the thread is in the field.
     unsafe {
-        // equivalent mutant (guard): what is in the field is its own image
+        // equivalent mutant (guard): a place in the field is its own image
         if const { U::DIMENSIONS == 2 } || (P > 1 && j >= radius && ny - j > radius) {
             march::<T, U, INPUTS, OUTPUTS, P, true>(
                 update,
@@ -607,8 +614,8 @@ pub unsafe fn step<T, U, const INPUTS: usize, const OUTPUTS: usize, const P: usi
     }
 }
 
-/// `value`, but the compiler does not know that: addresses made of it are made again in each
-/// step of the march, and take no register in between.
+/// Returns `value`, hidden from the compiler: addresses computed from it are computed again in each
+/// step of the march and take no register in between.
 #[inline(always)]
 #[must_use]
 pub fn forgotten(value: u32) -> u32 {
@@ -623,11 +630,12 @@ pub fn forgotten(value: u32) -> u32 {
     value
 }
 
-/// Goes from `begin` to `end`; `INNER`: all rows that it looks at are in the field.
+/// Marches from `begin` to `end`. `INNER`: all rows that it reads are in the field.
 ///
 /// # Safety
 ///
-/// As [`step`]; point (i, j) is in the field, and so are `begin` and all before `end`.
+/// As [`step`]; point (i, j) is in the field, and so are the positions from `begin` to before
+/// `end`.
 #[inline(always)]
 unsafe fn march<
     T,

@@ -1,4 +1,4 @@
-//! The update of a point.
+//! The traits by which a stencil is written: the update of a point, and the fields around it.
 
 use crate::reach::Reach;
 use crate::value::{Real, Value};
@@ -8,52 +8,51 @@ use {
     cuda_std::host::{In, Kernel, Out},
 };
 
-/// What a point becomes, from fields around it.
+/// The update of a point from the fields around it.
 ///
-/// `Self` holds the parameters, which go to kernels by value: it is `#[repr(C)]` if it has
-/// more than one. There are `INPUTS` fields that are read and `OUTPUTS` that are written. The
-/// first inputs are what the outputs become in the next step: output n is input n. If the
-/// update has a [`PAST`](Self::PAST), what they were before follows, and then the coefficients,
-/// which no step changes.
+/// `Self` holds the parameters, which kernels take by value: it is `#[repr(C)]` if it has more than
+/// one. `INPUTS` fields are read and `OUTPUTS` are written. Output n of a step is input n of the
+/// next, so the first inputs are the present fields. If the update has a [`PAST`](Self::PAST), the
+/// past fields follow, and then the coefficients, which no step changes.
 pub trait PointUpdate<T: Real, const INPUTS: usize, const OUTPUTS: usize>:
     Copy + Send + Sync + 'static
 {
-    /// 2 or 3.
+    /// The number of dimensions, 2 or 3.
     const DIMENSIONS: usize;
 
-    /// What it reads of each input.
+    /// The points that the update reads of each input.
     const REACH: [Reach; INPUTS];
 
-    /// How many steps back it reads each output, besides the present: 0 for equations of first
-    /// order in time, 1 for waves.
+    /// The number of past steps of each output that the update reads besides the present: 0 for
+    /// equations of first order in time, 1 for waves.
     const PAST: usize = 0;
 
-    /// The outputs at a point. To be marked `#[inline(always)]`.
+    /// The outputs at a point. Mark it `#[inline(always)]`.
     ///
-    /// The order of the operations is part of the definition: it decides about the bits.
+    /// The order of the operations is part of the definition, since it determines the bits.
     fn update<N: Neighbourhood<T>>(&self, n: &N) -> [N::Value; OUTPUTS];
 }
 
 /// The fields around a point.
 pub trait Neighbourhood<T: Real> {
-    /// What is computed with: the values of one point, or of some points at once.
+    /// The type of values: of one point, or of several points at once.
     type Value: Value<T>;
 
-    /// What may be read of each field.
+    /// The points that may be read of each field.
     const REACH: &'static [Reach];
 
-    /// Field number `field` at an offset from the point, along x, y and z.
+    /// The value of field number `field` at an offset from the point, along x, y and z.
     ///
-    /// To be called with what is constant after loops over constants have been written out:
-    /// else kernels keep what they read in memory. In the emulator and on the CPU an offset
-    /// that the update does not declare is found where the plan is made.
+    /// The arguments must be constant once loops over constants are unrolled; otherwise kernels
+    /// keep the values in local memory. On the CPU and in the emulator the plan detects an offset
+    /// that the update does not declare.
     fn value(&self, field: usize, offset: [isize; 3]) -> Self::Value;
 
-    /// This number at all points.
+    /// The value with this number at all points.
     fn splat(&self, number: T) -> Self::Value;
 
-    /// Field `FIELD` at the offset (`DI`, `DJ`, `DK`), which does not compile unless the update
-    /// declares it.
+    /// Field `FIELD` at the offset (`DI`, `DJ`, `DK`). It does not compile unless the update
+    /// declares the offset.
     ///
     /// ```compile_fail,E0080
     /// use halo_stencil::{Neighbourhood, PointUpdate, Reach};
@@ -88,8 +87,8 @@ pub trait Neighbourhood<T: Real> {
         self.near::<FIELD, DI, DJ, DK>()
     }
 
-    /// As [`at`](Self::at), for updates with a constant radius of their own: that the offset is
-    /// declared is found where the plan is made.
+    /// As [`at`](Self::at), for updates whose radius is a constant of their own: the plan, not the
+    /// compiler, checks that the offset is declared.
     #[inline(always)]
     fn near<const FIELD: usize, const DI: isize, const DJ: isize, const DK: isize>(
         &self,
@@ -97,7 +96,7 @@ pub trait Neighbourhood<T: Real> {
         self.value(FIELD, [DI, DJ, DK])
     }
 
-    /// Field `FIELD` at a distance along `AXIS`, 0 for x: for loops over constant distances.
+    /// Field `FIELD` at a distance along `AXIS` (0 is x), for loops over constant distances.
     #[inline(always)]
     fn along<const FIELD: usize, const AXIS: usize>(&self, distance: isize) -> Self::Value {
         let mut offset = [0; 3];
@@ -112,7 +111,7 @@ pub trait Neighbourhood<T: Real> {
     }
 }
 
-/// An update that has a kernel: [`stencil!`](crate::stencil) implements it.
+/// An update with a kernel. [`stencil!`](crate::stencil) implements it.
 #[cfg(not(target_arch = "nvptx64"))]
 pub trait Compiled<T: Real, const INPUTS: usize, const OUTPUTS: usize>:
     PointUpdate<T, INPUTS, OUTPUTS>

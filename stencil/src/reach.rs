@@ -1,12 +1,12 @@
-//! How far an update reads.
+//! The points around a point that an update reads.
 
-/// The furthest that an update reads along an axis.
+/// The largest distance that an update may read along an axis.
 pub const MAX_RADIUS: usize = 8;
 
-/// The furthest that an update reads off the axes, along each.
+/// The largest distance along each axis that an update may read off the axes.
 pub const MAX_BOX: usize = 2;
 
-/// Which points around a point an update reads of a field.
+/// The points around a point that an update reads of a field.
 ///
 /// ```
 /// use halo_stencil::Reach;
@@ -33,7 +33,7 @@ impl Reach {
         Self::axes([radius; 3])
     }
 
-    /// The same with a radius for each axis.
+    /// Points on the axes through the point, with a radius for each axis.
     #[must_use]
     pub const fn axes(axes: [usize; 3]) -> Self {
         Self {
@@ -51,19 +51,19 @@ impl Reach {
         }
     }
 
-    /// How far it reaches along an axis.
+    /// The radius along an axis.
     #[must_use]
     pub const fn radius(self, axis: usize) -> usize {
         self.axes[axis]
     }
 
-    /// Whether it has points off the axes.
+    /// Whether it contains points off the axes.
     #[must_use]
     pub const fn is_box(self) -> bool {
         self.is_box
     }
 
-    /// Whether a point at this offset is one of them.
+    /// Whether it contains the point at this offset.
     #[must_use]
     pub const fn contains(self, offset: [isize; 3]) -> bool {
         let (mut axis, mut off) = (0, 0);
@@ -79,7 +79,7 @@ impl Reach {
         off <= 1 || self.is_box
     }
 
-    /// Whether stencils of `dimensions` axes may reach so far.
+    /// Whether its radii are within [`MAX_RADIUS`], or [`MAX_BOX`] for a box.
     #[must_use]
     pub const fn is_possible(self) -> bool {
         let most = if self.is_box { MAX_BOX } else { MAX_RADIUS };
@@ -87,7 +87,7 @@ impl Reach {
     }
 }
 
-/// The furthest that any of these reaches along an axis.
+/// The largest radius of these along an axis.
 #[must_use]
 pub const fn furthest(reach: &[Reach], axis: usize) -> usize {
     let (mut field, mut most) = (0, 0);

@@ -1,13 +1,13 @@
-//! What updates compute with.
+//! The values that updates compute with: numbers, or several numbers at once.
 
 use core::ops::{Add, Div, Mul, Neg, Sub};
 use cuda_std::GpuFloat;
 use cuda_std::cache::{load_readonly, store_streaming};
 
-/// What an update computes with: a number, or some numbers at once.
+/// A value of an update: one number, or several numbers at once.
 ///
-/// Each operation is rounded once, and nothing is fused but what is called [`fused`]: a
-/// number among others has the bits that it has alone.
+/// Each operation is rounded once, and only [`fused`] is a fused operation. So a number has the
+/// same bits alone and among others.
 ///
 /// [`fused`]: Self::fused
 pub trait Value<T>:
@@ -52,22 +52,23 @@ pub trait Real:
     /// 0.
     const ZERO: Self;
 
-    /// `P` numbers that follow each other in memory that nobody writes: by one access of 16
-    /// bytes where it holds as many, else of one number.
+    /// Loads `P` consecutive numbers from memory that nobody writes: one vector by one access of 16
+    /// bytes, or a single number.
     ///
     /// # Safety
     ///
-    /// `from` is readable for them, in global memory that nobody writes during the launch, and
-    /// aligned to 16 bytes if they are more than one. `P` is 1 or a vector's.
+    /// `from` is readable for `P` numbers, in global memory that nobody writes during the launch,
+    /// and aligned to 16 bytes if `P` is more than 1. `P` is 1 or the length of a vector.
     #[doc(hidden)]
     #[must_use]
     unsafe fn load<const P: usize>(from: *const Self) -> [Self; P];
 
-    /// Writes such numbers, which are not read again soon.
+    /// Writes `P` consecutive numbers that are not read again soon, by a streaming store.
     ///
     /// # Safety
     ///
-    /// `to` is writable for them, in global memory, and aligned as [`load`](Self::load) says.
+    /// `to` is writable for `P` numbers, in global memory, and aligned as [`load`](Self::load)
+    /// says.
     #[doc(hidden)]
     unsafe fn store<const P: usize>(to: *mut Self, values: [Self; P]);
 }

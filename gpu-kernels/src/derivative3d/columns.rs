@@ -1,20 +1,18 @@
-//! ∂f/∂y and ∂f/∂z of the 8th order by marching along the axis, in f32 and f64, whatever lies
-//! beyond its ends.
+//! ∂f/∂y and ∂f/∂z of the 8th order by marching along the axis, in f32 and f64, for any boundary
+//! rule.
 //!
 //! As [`y_column`](super::y_column) and [`z_column`](super::z_column), but:
 //!
-//! - A column is 8 bytes wide where rows, or for z planes, are whole numbers of that: two
-//!   points of f32, one of f64. Where they are not, it is a point.
-//! - In a segment whose neighbours are all points of the axis they are loaded as they are. In
-//!   one near an end the rule of the boundary says which point stands for a place, or that
-//!   none does: then its value is the one that is fixed there. All lanes of a warp, or nearly
-//!   all, have the same segment.
-//! - The points near a one-sided end are computed once more, from the points at that end:
-//!   eight of a column, which all lanes of a warp have at the same time along z, and along y
-//!   those of a row.
+//! - A column is 8 bytes wide, two points of f32 or one of f64, if rows (for z: planes) are whole
+//!   numbers of that; otherwise it is one point.
+//! - A segment whose neighbours are all on the axis loads them directly. Near an end the boundary
+//!   rule maps a place to its image; a place without an image has the fixed value. All or nearly
+//!   all lanes of a warp have the same segment.
+//! - The points near a one-sided end are computed a second time, from the points at that end: eight
+//!   of a column, at the same time for all lanes of a warp along z, and along y for those of a row.
 //!
-//! Bytes and instructions: as for those; f64 has half as many points for the same bytes and
-//! does two of their instructions in the time of four. Predicted: their speed.
+//! Bytes and instructions: as for those kernels; f64 has half as many points for the same bytes,
+//! and two f64 instructions take the time of four. Predicted: the same speed.
 
 use super::general::{Images, Line, MAX_END_POINTS, Table, rule};
 use super::general_real::Real;
@@ -25,44 +23,44 @@ use cuda_std::cache::{load_readonly, store_streaming};
 use cuda_std::launch_bounds;
 use cuda_std::prelude::*;
 
-/// Bytes of a column in x.
+/// Width of a column in x, in bytes.
 const WIDTH: usize = 8;
 
 /// Points along z that a thread loads at a time.
 const STEP_Z: usize = 8;
 
-/// The most of them along either axis.
+/// The most points that a thread loads at a time along either axis.
 const MAX_STEP: usize = 16;
 
-/// Points that a thread loads at a time near the ends of the axis, where it takes more
-/// registers to know which they are.
+/// Points that a thread loads at a time near the ends of the axis, where finding their images takes
+/// more registers.
 const STEP_AT_ENDS: usize = 4;
 
 // gate derivative3d_y_columns_*: registers <= 80, spills = 0, stack = 0, LD = 0, ST = 0
 // gate derivative3d_z_columns_*: registers <= 64, spills = 0, stack = 0, LD = 0, ST = 0
 
-/// Entry points along y: a name, the type, a column where rows are whole numbers of them, and
-/// how many points a thread loads at a time.
+/// Declares entry points along y: name, real type, type of a wide column, points that a thread
+/// loads at a time.
 macro_rules! along_y {
     ($($name:ident: $real:ident, $column:ty, $step:literal;)+) => {$(
         #[doc = concat!("∂f/∂y in `", stringify!($real), "`.")]
         ///
         /// `f` and `df`: `nx * ny * nz` elements, x fastest. `rule`: one of
-        /// [`rule`](super::general::rule). `segment`: the points that a thread goes along;
-        /// `chunks`: how many chunks of `blockDim.x` columns a row has. `table`: the axis' for
-        /// first derivatives of the 8th order.
+        /// [`rule`](super::general::rule). `segment`: the points that a thread marches along;
+        /// `chunks`: the number of chunks of `blockDim.x` columns in a row. `table`: the axis'
+        /// table for first derivatives of the 8th order.
         ///
         /// # Safety
         ///
         /// - `f` is readable and `df` writable for `nx * ny * nz` elements, both aligned to
         ///   8 bytes; they do not overlap, nobody writes `f` and nothing else accesses `df`
         ///   during the launch.
-        /// - `chunks` is `ceil(columns / blockDim.x)` of the `columns` of a row, which are
-        ///   8 bytes wide where rows are whole numbers of that, else points.
-        /// - `segment >= 1`. With `segments` for `ceil(ny / segment)`, a one-dimensional grid
-        ///   of `chunks * ceil(segments * nz / blockDim.y)` blocks, and
-        ///   `segments * nz + blockDim.y` fits `u32`. Blocks have [`COLUMN_BLOCK`] threads.
-        /// - `ny` is at least what [`min_len`](super::general::min_len) says, and
+        /// - `chunks` is `ceil(columns / blockDim.x)` for the `columns` of a row, which are 8 bytes
+        ///   wide if rows are whole numbers of that, else points.
+        /// - `segment >= 1`. With `segments = ceil(ny / segment)`, a one-dimensional grid of
+        ///   `chunks * ceil(segments * nz / blockDim.y)` blocks, and `segments * nz + blockDim.y`
+        ///   fits `u32`. Blocks have [`COLUMN_BLOCK`] threads.
+        /// - `ny` is at least [`min_len`](super::general::min_len), and
         ///   `ny + segment < 2³¹ - 64`.
         #[kernel]
         #[launch_bounds(COLUMN_BLOCK)]
@@ -103,25 +101,26 @@ macro_rules! along_y {
     )+};
 }
 
-/// Entry points along z: a name, the type, and a column where planes are whole numbers of them.
+/// Declares entry points along z: name, real type, type of a wide column.
 macro_rules! along_z {
     ($($name:ident: $real:ident, $column:ty;)+) => {$(
         #[doc = concat!("∂f/∂z in `", stringify!($real), "`.")]
         ///
         /// `f` and `df`: `plane * nz` elements. `rule`: one of [`rule`](super::general::rule).
-        /// `segment`: the points that a thread goes along; `chunks`: how many blocks have the
-        /// columns of the plane. `table`: the axis' for first derivatives of the 8th order.
+        /// `segment`: the points that a thread marches along; `chunks`: the number of blocks for
+        /// the columns of the plane. `table`: the axis' table for first derivatives of the 8th
+        /// order.
         ///
         /// # Safety
         ///
         /// - `f` is readable and `df` writable for `plane * nz` elements, both aligned to 8
         ///   bytes; they do not overlap, nobody writes `f` and nothing else accesses `df`
         ///   during the launch.
-        /// - `chunks` is `ceil(columns / COLUMN_BLOCK)` of the `columns` of a plane, which are
-        ///   8 bytes wide where planes are whole numbers of that, else points.
+        /// - `chunks` is `ceil(columns / COLUMN_BLOCK)` for the `columns` of a plane, which are 8
+        ///   bytes wide if planes are whole numbers of that, else points.
         /// - `segment >= 1`; a one-dimensional grid of `chunks * ceil(nz / segment)` blocks of
         ///   [`COLUMN_BLOCK`] threads along x.
-        /// - `nz` is at least what [`min_len`](super::general::min_len) says, and
+        /// - `nz` is at least [`min_len`](super::general::min_len), and
         ///   `nz + segment < 2³¹ - 64`.
         #[kernel]
         #[launch_bounds(COLUMN_BLOCK)]
@@ -171,7 +170,7 @@ along_z! {
     derivative3d_z_columns_f64: f64, f64;
 }
 
-/// Points of `T` of a column, where as many stand side by side.
+/// Points of `T` per column, for rows (or planes) of `side_by_side` points.
 #[must_use]
 pub const fn width<T>(side_by_side: usize) -> usize {
     let points = WIDTH / size_of::<T>();
@@ -182,7 +181,7 @@ pub const fn width<T>(side_by_side: usize) -> usize {
     }
 }
 
-/// The segment of this thread along y.
+/// Computes the segment of this thread along y.
 ///
 /// # Safety
 ///
@@ -210,10 +209,9 @@ unsafe fn y_columns<P: Points, const STEP: usize>(
     }
     let first = part * segment;
     let end = (first + segment).min(ny);
-    // 64 bits: a field may have more than 2³² points.
+    // 64 bits, since a field may have more than 2³² points.
     let origin = plane as usize * (ny as usize * nx as usize) + column * P::COUNT;
-    // SAFETY: the plane and the column are of the field; lines and their segments are
-    // disjoint.
+    // SAFETY: the plane and the column are in the field; lines and their segments are disjoint.
     unsafe {
         let line = Line {
             axis: 1,
@@ -227,7 +225,7 @@ unsafe fn y_columns<P: Points, const STEP: usize>(
     }
 }
 
-/// The segment of this thread along z.
+/// Computes the segment of this thread along z.
 ///
 /// # Safety
 ///
@@ -255,7 +253,7 @@ unsafe fn z_columns<P: Points>(
     let first = part * segment;
     let end = (first + segment).min(nz);
     let origin = column * P::COUNT;
-    // SAFETY: the column is of the plane; columns and their segments are disjoint.
+    // SAFETY: the column is in the plane; columns and their segments are disjoint.
     unsafe {
         let line = Line {
             axis: 2,
@@ -269,13 +267,13 @@ unsafe fn z_columns<P: Points>(
     }
 }
 
-/// The derivatives at the places `first .. end` of as many lines as `P` has points, of which
-/// this is the first.
+/// Computes the derivatives at the places `first .. end` of the adjacent lines that `P` covers, of
+/// which `line` is the first.
 ///
 /// # Safety
 ///
-/// As the entry points: the lines are of the field, whose points of `P` are aligned for it,
-/// and so are those of df; no other thread has these places of theirs.
+/// As the entry points: the lines are in the field; accesses of `P` to them and to df are aligned;
+/// no other thread has these places of the lines.
 #[inline(always)]
 unsafe fn within<P: Points, const STEP: usize>(
     line: Line<'_, P::Point>,
@@ -292,12 +290,13 @@ unsafe fn within<P: Points, const STEP: usize>(
         |m| line.table.weight(m + 1),
     );
     let store = |place: i32, value: P| {
-        // SAFETY: a place of the segment.
+        // SAFETY: the place is in the segment.
         unsafe { store_streaming(df.add(place as usize * line.stride).cast(), value) };
     };
     // equivalent mutant (comparison): the other way gives the same points
     if first >= radius && line.len - end >= radius {
-        // SAFETY: places of the lines, since none is farther than the radius.
+        // SAFETY: the place is on the lines, since it is at most a radius beyond the segment, which
+        // is at least that far from both ends.
         let load = |place: i32| unsafe { load_readonly(point(place as u32).cast::<P>()) };
         march::<P, STEP>(weights, load, store, first as i32, end as i32);
         return;
@@ -305,7 +304,7 @@ unsafe fn within<P: Points, const STEP: usize>(
     let images = Images::of(line.rule, line.len);
     let load = |place: i32| {
         let stored = images.stored(place as u32);
-        // SAFETY: the point that stands for the place, or the first.
+        // SAFETY: the image of the place, or the first point.
         // equivalent mutant (literal): there are two points or more, and the value is not used
         let value = unsafe { load_readonly(point(stored.unwrap_or(0)).cast::<P>()) };
         if stored.is_some() {
@@ -321,12 +320,13 @@ unsafe fn within<P: Points, const STEP: usize>(
     if line.rule != rule::ONE_SIDED {
         return;
     }
-    // What the march has made of the points near these ends is nothing: neighbours are missing.
+    // The march has written wrong values at the points near these ends, whose neighbours are
+    // missing.
     let mut place = first;
     while place < end {
         keep_rolled();
         if place < radius || line.len - place <= radius {
-            // SAFETY: places of the lines, which have as many points as one-sided ends need.
+            // SAFETY: the place is on the lines, which have enough points for one-sided ends.
             unsafe {
                 let value = P::of(
                     #[inline(always)]
@@ -342,11 +342,11 @@ unsafe fn within<P: Points, const STEP: usize>(
     }
 }
 
-/// The derivative at the places `first .. end` of a line, of which `load` gives those up to
-/// [`RADIUS`] beyond either, and `store` takes the results.
+/// Computes the derivative at the places `first .. end` of a line. `load` returns the values, up to
+/// [`RADIUS`] places beyond either end of that range, and `store` takes the results.
 ///
-/// A window of `STEP + 2 * RADIUS` places lives in registers. Each turn loads the next
-/// `STEP` of them, all at once, computes as many points, and hands the last `2 * RADIUS` on.
+/// A window of `STEP + 2 * RADIUS` places is in registers. Each iteration loads the next `STEP`
+/// places at once, computes as many points, and keeps the last `2 * RADIUS` places for the next.
 #[inline(always)]
 fn march<P: Points, const STEP: usize>(
     weights: [P::Point; RADIUS],
@@ -365,13 +365,13 @@ fn march<P: Points, const STEP: usize>(
         |w| window[w] = load(first + w as i32 - radius),
     );
     let mut p = first;
-    // equivalent mutant (comparison): once more, with no point left
+    // equivalent mutant (comparison): one more iteration, with no point left
     while p < end {
         keep_rolled();
         unrolled::<STEP>(
             #[inline(always)]
             |u| {
-                // A last turn may have fewer points: it loads its last place again.
+                // The last iteration may have fewer points: it loads its last place again.
                 let ahead = (p + u as i32).min(end - 1) + radius;
                 window[2 * RADIUS + u] = load(ahead);
             },

@@ -1,5 +1,5 @@
-//! First and second derivatives along one axis: any size, f32 and f64, orders of
-//! accuracy 2, 4, 6 and 8, and what lies beyond the ends of the axis by rule.
+//! First and second derivatives along one axis: any size, f32 and f64, orders of accuracy 2, 4, 6
+//! and 8, with a choice of boundary rules.
 //!
 //! ```text
 //! first:   df[p] = Σ w[m] (f[p+m] - f[p-m])                    m = 1 … r
@@ -8,39 +8,37 @@
 //!          df[p] = Σ w[p][q] (f[q] - f[p])                     q = 0 … 2r+order-1, q ≠ p
 //! ```
 //!
-//! with the radius r half the order of accuracy, the nearest point first (of an end's
-//! row, the first point of the axis), one product and then fused multiply-adds. The
-//! weights of a derivative add up to 0, so that the differences to the point itself
-//! lose nothing, and a constant has the derivative 0 to the last bit.
+//! with the radius r half the order of accuracy. The nearest point comes first (near a one-sided
+//! end, the first point of the axis), by a product; the others follow by fused multiply-adds. The
+//! weights of a derivative sum to 0, so the terms can be differences to the point itself, and a
+//! constant has the derivative 0 exactly.
 //!
 //! # The table
 //!
-//! The host generates the weights and gives them, divided by the spacing, to each launch
-//! by value: a [`Table`] for each axis, of the r weights of the middle, the rows of the r
-//! points at the beginning of a one-sided axis, and the value beyond a fixed end.
-//! Parameters are constant memory, so that launches with other tables follow each other
-//! without a copy. An end of the axis is the beginning seen in a mirror, which changes
-//! the sign of a first derivative.
+//! The host generates the weights and passes them, divided by the spacing, to each launch by value:
+//! a [`Table`] for each axis, with the r weights of the central stencil, the rows for the r points
+//! at the beginning of a one-sided axis, and the value beyond a fixed end. Parameters are in
+//! constant memory, so launches with different tables follow each other without a copy. The end of
+//! the axis mirrors its beginning, which changes the sign of a first derivative.
 //!
 //! # Threads
 //!
-//! - A block has [`BLOCK_X`] threads along x and [`BLOCK_Y`] *units*. Along x a unit is
-//!   a point of each of [`ROWS`] rows. Along y and z it is [`POINTS`] points in a row, whose window of
-//!   `POINTS + 2r` values the thread loads at once and keeps in registers.
-//! - Lanes are side by side in x along every axis, so that loads are coalesced.
-//! - A unit whose window does not lie inside the axis, and along x a point near an end,
-//!   takes a path of little code, one neighbour after the other.
-//! - Grid: one-dimensional, so that no extent of the field meets the limit of a grid's.
+//! - A block has [`BLOCK_X`] threads along x and [`BLOCK_Y`] *units*. Along x a unit is one point
+//!   in each of [`ROWS`] rows. Along y and z it is [`POINTS`] consecutive points along the axis,
+//!   whose window of `POINTS + 2r` values the thread loads at once and keeps in registers.
+//! - For every axis lanes are side by side in x, so loads are coalesced.
+//! - A unit whose window extends beyond the axis, and along x a point near an end, takes a compact
+//!   path that processes one neighbour after another.
+//! - Grid: one-dimensional, so the limits of a grid along y and z do not restrict the field.
 //!
 //! # What limits it
 //!
-//! - Bytes: each point is read once from memory and written once. Along y and z a
-//!   thread asks for `(8 + 2r) / 8` values per point, at most 2, along x for at most 9,
-//!   all but one of which other lanes of the warp have asked for: the caches serve
-//!   them.
-//! - Instructions of the 8th order per point: 2 or 9 loads, 4 (first derivative) or 8
-//!   (second) to form the terms, 4 multiply-adds, a store: far below what memory
-//!   allows in f32 and half of it in f64.
+//! - Bytes: each point is read once from memory and written once. A thread loads `(8 + 2r) / 8`
+//!   values per point along y and z, at most 2, and at most 9 along x. Other lanes of the warp load
+//!   all but one of these too, so the caches serve them.
+//! - Instructions of the 8th order per point: 2 or 9 loads, 4 (first derivative) or 8 (second) to
+//!   form the terms, 4 multiply-adds, a store: far fewer than fit into the time of the memory
+//!   accesses in f32, and half as many as fit in f64.
 
 use super::general_real::{MAX_WINDOW, Real, window_of};
 pub use super::table::{
@@ -50,26 +48,26 @@ use crate::loops::{keep_rolled, unrolled};
 use cuda_std::launch_bounds;
 use cuda_std::prelude::*;
 
-/// The most points of an axis: places of a radius and more beyond it fit u32 as well.
+/// The most points of an axis: places more than a radius beyond it still fit u32.
 pub const MAX_LEN: u32 = u32::MAX - 4096;
 
-/// What lies beyond the ends of an axis, as kernels are told it.
+/// The boundary rules: how the values beyond the ends of an axis are defined.
 pub mod rule {
     /// The period is n spacings.
     pub const PERIODIC: u32 = 0;
     /// The period is n - 1 spacings: both ends are stored.
     pub const PERIODIC_WITH_ENDPOINT: u32 = 1;
-    /// A mirror image, the mirror being at the last point.
+    /// A mirror image, with the mirror at the last point.
     pub const MIRROR_ON_POINT: u32 = 2;
-    /// A mirror image, the mirror being half a spacing beyond the last point.
+    /// A mirror image, with the mirror half a spacing beyond the last point.
     pub const MIRROR_HALFWAY: u32 = 3;
-    /// One value everywhere.
+    /// One fixed value everywhere.
     pub const FIXED: u32 = 4;
-    /// Nothing: the stencils near the ends are one-sided.
+    /// No values: the stencils near the ends are one-sided.
     pub const ONE_SIDED: u32 = 5;
 }
 
-/// The rule of an axis among those of all three, that of x in the lowest byte.
+/// The rule of an axis from `rules`, which has that of x in the lowest byte.
 #[inline(always)]
 pub(super) const fn rule_of(rules: u32, axis: usize) -> u32 {
     rules >> (8 * axis) & 0xff
@@ -81,21 +79,21 @@ pub const BLOCK_X: u32 = 32;
 /// Units of a block.
 pub const BLOCK_Y: u32 = 8;
 
-/// As many as the registers shall leave room for; a multiprocessor below `sm_90` may hold
-/// no more than four.
+/// Blocks that a multiprocessor must be able to hold, which bounds the registers; below `sm_90` it
+/// may hold no more than four.
 const BLOCKS_PER_MULTIPROCESSOR: u32 = if cfg!(target_feature = "sm_90") { 5 } else { 4 };
 
 /// Points of a unit along y and z.
 pub const POINTS: usize = 8;
 
-/// Rows of a unit along x, one point of each.
+/// Rows of a unit along x, with one point in each.
 pub const ROWS: usize = 4;
 
 // gate derivative3d_general_x_f*: registers <= 64, spills = 0, stack = 0, LD = 0, ST = 0
 // gate derivative3d_general_y_f*: registers <= 64, spills = 0, stack = 0, LD = 0, ST = 0
 // gate derivative3d_general_z_f*: registers <= 64, spills = 0, stack = 0, LD = 0, ST = 0
 
-/// Entry points: a name, the type, the axis, the points of a unit.
+/// Declares entry points: name, real type, axis, points of a unit.
 macro_rules! axis_kernels {
     ($($name:ident: $real:ident, $axis:literal $along:literal, $points:expr;)+) => {$(
         #[doc = concat!(
@@ -103,15 +101,15 @@ macro_rules! axis_kernels {
             stringify!($real), "`, with stencils of radius `radius`.",
         )]
         ///
-        /// `f` and `df`: `nx * ny * nz` elements, x fastest. `rule`: one of [`rule`].
-        /// `table`: the axis' for this order.
+        /// `f` and `df`: `nx * ny * nz` elements, x fastest. `rule`: one of [`rule`]. `table`: the
+        /// axis' table for this order.
         ///
         /// # Safety
         ///
         /// - `f` is readable and `df` writable for `nx * ny * nz` elements; they do not
         ///   overlap, and nothing else accesses `df` during the launch.
-        /// - `order` is 1 or 2 and `radius` 1 to 4; the axis has the fewest points
-        ///   that [`min_len`] says, or more, and no axis more than [`MAX_LEN`].
+        /// - `order` is 1 or 2 and `radius` 1 to 4; the axis has at least [`min_len`] points, and
+        ///   no axis has more than [`MAX_LEN`].
         /// - Blocks of ([`BLOCK_X`], [`BLOCK_Y`]) threads, as many along x as
         ///   [`blocks`] says.
         #[kernel]
@@ -165,7 +163,7 @@ pub const fn min_len(radius: usize, order: usize, rule: u32) -> usize {
     }
 }
 
-/// Units that a field of these extents has along `axis`, or `None` if they do not fit
+/// The number of units of a field of these extents along `axis`, or `None` if it does not fit
 /// `u32`.
 #[must_use]
 pub const fn units(extents: [usize; 3], axis: usize) -> Option<usize> {
@@ -184,7 +182,7 @@ pub const fn units(extents: [usize; 3], axis: usize) -> Option<usize> {
     }
 }
 
-/// Blocks along x for so many points along x and so many units, or `None` if they do
+/// The number of blocks along x for `nx` points along x and this many units, or `None` if it does
 /// not fit `u32`.
 #[must_use]
 pub const fn blocks(nx: usize, units: usize) -> Option<u32> {
@@ -197,7 +195,8 @@ pub const fn blocks(nx: usize, units: usize) -> Option<u32> {
     }
 }
 
-/// The textbook's field, for kernels of any order: the 8th, periodic, both ends stored.
+/// The example of kernels of any order: the textbook's field, 8th order, periodic, both ends
+/// stored.
 #[cfg(not(target_arch = "nvptx64"))]
 pub(super) const EXAMPLE: crate::registry::Problem = {
     let rule = rule::PERIODIC_WITH_ENDPOINT;
@@ -216,7 +215,7 @@ pub(super) fn check_extents(
     })
 }
 
-/// A thread for each unit along this axis.
+/// The launch with a thread for each unit along this axis.
 #[cfg(not(target_arch = "nvptx64"))]
 fn geometry(
     kernel: &'static str,
@@ -231,7 +230,7 @@ fn geometry(
     Ok(crate::registry::Geometry::new([found, 1, 1], block))
 }
 
-/// The thread's place: its x and its unit, which may both be beyond the field.
+/// The thread's x and its unit; both may be beyond the field.
 #[inline(always)]
 fn place(nx: u32) -> (u32, u32) {
     let blocks_x = nx.div_ceil(BLOCK_X);
@@ -245,7 +244,7 @@ fn place(nx: u32) -> (u32, u32) {
     )
 }
 
-/// The thread's unit.
+/// Computes the thread's unit.
 ///
 /// # Safety
 ///
@@ -266,8 +265,8 @@ unsafe fn along<T: Real, const AXIS: usize, const UNIT: usize>(
         return;
     }
     let stride = stride(nx, ny, AXIS);
-    // Of the unit: the element at which its (first) line begins, its first point on that,
-    // how many points there are from it on, and how far apart they are.
+    // Of the unit: the first element of its (first) line, its first point on that line, the number
+    // of points from there on, and the distance between its points.
     let (begin, point, left, step) = if AXIS == 0 {
         let (row, rows) = (u64::from(unit) * UNIT as u64, u64::from(ny) * u64::from(nz));
         (
@@ -295,8 +294,8 @@ unsafe fn along<T: Real, const AXIS: usize, const UNIT: usize>(
     if left == 0 {
         return;
     }
-    // SAFETY: the unit has a point, so its line is inside the field, and so are as many
-    // points as are `left`; no other thread has them.
+    // SAFETY: the unit has a point, so its line is in the field, and so are the `left` points; no
+    // other thread has them.
     unsafe {
         let line = Line {
             axis: AXIS,
@@ -309,7 +308,7 @@ unsafe fn along<T: Real, const AXIS: usize, const UNIT: usize>(
         let df = df.add(begin + point as usize * stride);
         // equivalent mutant (guard: made `false`): the other way gives the same points
         let reach = if AXIS == 0 { 1 } else { UNIT as u32 };
-        // equivalent mutant (comparison): the other way gives the same points
+        // equivalent mutant (comparison): the other path gives the same points
         if left >= UNIT as u64 && point >= radius && line.len - point >= reach + radius {
             match (radius, order) {
                 (1, 1) => line.unit::<UNIT, 1, 1>(point, step, df),
@@ -358,39 +357,39 @@ pub(super) const fn stride(nx: u32, ny: u32, axis: usize) -> usize {
 /// The points of the field along an axis, through one of its points.
 #[derive(Clone, Copy)]
 pub(super) struct Line<'a, T> {
-    /// Which axis.
+    /// The axis.
     pub(super) axis: usize,
     /// Point 0.
     pub(super) first: *const T,
-    /// Elements from one to the next.
+    /// Elements from one point to the next.
     pub(super) stride: usize,
-    /// How many there are.
+    /// The number of points.
     pub(super) len: u32,
-    /// What lies beyond, one of [`rule`].
+    /// The boundary rule, one of [`rule`].
     pub(super) rule: u32,
-    /// The axis', for the derivative that is asked for.
+    /// The axis' table for the required derivative.
     pub(super) table: &'a Table<T>,
 }
 
 /// # Safety
 ///
-/// Of all methods: the points are readable, there are [`min_len`] of them or more and
-/// [`MAX_LEN`] or fewer, `p` is one of them, and the radius is 1 to 4.
+/// For all methods: the points are readable, their number is from [`min_len`] to [`MAX_LEN`], `p`
+/// is one of them, and the radius is 1 to 4.
 impl<T: Real> Line<'_, T> {
-    /// Whether the points up to the radius away are all there.
+    /// Whether all points up to the radius away from `p` are on the axis.
     #[inline(always)]
     fn inside(self, radius: u32, p: u32) -> bool {
         p >= radius && self.len - p > radius
     }
 
-    /// The derivative at point `p`, with code for each radius where no end is near.
+    /// The derivative at point `p`, with separate code for each radius if no end is near.
     ///
     /// # Safety
     ///
-    /// As all.
+    /// As for all methods.
     #[inline(always)]
     unsafe fn derivative<const ORDER: usize>(self, radius: u32, p: u32) -> T {
-        // SAFETY: as all; `inside` has found the points to be there.
+        // SAFETY: as for all methods; `inside` has checked that the points exist.
         unsafe {
             // equivalent mutant (guard: made `true`): the other way gives the same derivative
             if !self.inside(radius, p) {
@@ -415,11 +414,11 @@ impl<T: Real> Line<'_, T> {
         }
     }
 
-    /// The same line, so many elements further on.
+    /// The parallel line `elements` elements further on.
     ///
     /// # Safety
     ///
-    /// It is one of the field's.
+    /// That line is in the field.
     #[inline(always)]
     pub(super) unsafe fn moved(self, elements: usize) -> Self {
         Self {
@@ -429,14 +428,14 @@ impl<T: Real> Line<'_, T> {
         }
     }
 
-    /// The derivatives at `UNIT` points, to `df` and every `step`-th element after it:
-    /// along x at point `p` of as many lines, else at the points from `p` on, from values
-    /// that are loaded once.
+    /// Writes the derivatives at `UNIT` points to `df` and every `step`-th element after it: along
+    /// x at point `p` of `UNIT` lines, otherwise at the points from `p` on, from values that are
+    /// loaded once.
     ///
     /// # Safety
     ///
-    /// As all, of each of the lines; the points up to `RADIUS` away from those are there
-    /// too, and the elements of `df` are writable, by no other thread.
+    /// As for all methods, for each of the lines; all points up to `RADIUS` away are on the axis,
+    /// and the elements of `df` are writable, by no other thread.
     #[inline(always)]
     unsafe fn unit<const UNIT: usize, const RADIUS: usize, const ORDER: usize>(
         self,
@@ -485,18 +484,18 @@ impl<T: Real> Line<'_, T> {
         }
     }
 
-    /// The derivative at point `p`, in little code: the loads of `CHUNK` terms at a time.
+    /// The derivative at any point `p`, by compact code that loads `CHUNK` terms at a time.
     ///
     /// # Safety
     ///
-    /// As all.
+    /// As for all methods.
     #[inline(always)]
     pub(super) unsafe fn anywhere<const ORDER: usize, const CHUNK: usize>(
         self,
         radius: u32,
         p: u32,
     ) -> T {
-        // SAFETY: as all.
+        // SAFETY: as for all methods.
         unsafe {
             if self.rule == rule::ONE_SIDED && !self.inside(radius, p) {
                 return self.end::<ORDER, CHUNK>(radius, p);
@@ -528,7 +527,7 @@ impl<T: Real> Line<'_, T> {
                             let (ahead, behind) = pairs[c];
                             let term = term::<T, ORDER>(ahead, behind, here);
                             let weight = self.table.element(m as usize - 1);
-                            // The first is a product: added to 0 a -0 would become 0.
+                            // The first term is a product: adding it to 0 would turn -0 into 0.
                             sum = if m == 1 {
                                 weight * term
                             } else {
@@ -543,19 +542,17 @@ impl<T: Real> Line<'_, T> {
         }
     }
 
-    /// The value at place `q`, which may be beyond either end by as much as the radius;
-    /// `p` is a point.
+    /// The value at place `q`, which may be up to the radius beyond either end; `p` is a point.
     ///
     /// # Safety
     ///
-    /// As all.
+    /// As for all methods.
     #[inline(always)]
     unsafe fn value(self, images: Images, p: u32, q: u32) -> T {
         let stored = images.stored(q);
-        // SAFETY: the stored point is one of the points where there are `min_len` of
-        // them or more.
+        // SAFETY: the stored point is on the axis, which has at least `min_len` points.
         unsafe {
-            // Loaded in any case: nothing waits for a branch.
+            // Loaded unconditionally, so that the load does not wait for a branch.
             let value = *self.first.add(stored.unwrap_or(p) as usize * self.stride);
             if stored.is_some() {
                 value
@@ -565,12 +562,11 @@ impl<T: Real> Line<'_, T> {
         }
     }
 
-    /// The derivative at a point less than the radius from an end, from the points at
-    /// that end.
+    /// The derivative at a point nearer than the radius to an end, from the points at that end.
     ///
     /// # Safety
     ///
-    /// As all.
+    /// As for all methods.
     #[inline(always)]
     pub(super) unsafe fn end<const ORDER: usize, const CHUNK: usize>(
         self,
@@ -582,12 +578,12 @@ impl<T: Real> Line<'_, T> {
         let from_end = if at_first { p } else { last - p };
         let row = TABLE_ENDS + MAX_END_POINTS * from_end as usize;
         let count = 2 * radius + ORDER as u32;
-        // SAFETY: with `min_len` points or more all of the row's are there, and
-        // `from_end` is below the radius.
+        // SAFETY: with at least `min_len` points all points of the row exist, and `from_end` is
+        // below the radius.
         unsafe {
             let here = *self.first.add(p as usize * self.stride);
             let mut sum = T::ZERO;
-            // Not point 0 where that is the point itself.
+            // Point 0 is skipped if it is the point itself.
             let first = if from_end == 0 { 1 } else { 0 };
             let mut begin = first;
             while begin < count {
@@ -625,24 +621,24 @@ impl<T: Real> Line<'_, T> {
     }
 }
 
-/// Which point of an axis has the value of a place beyond its ends.
+/// The images of an axis: the points whose values stand for places beyond its ends.
 ///
-/// Places are counted modulo 2³²: those before the first point are the last of u32.
+/// Places are modulo 2³²: those before the first point are the largest u32 values.
 #[derive(Clone, Copy)]
 pub(super) struct Images {
     len: u32,
-    /// Whether any point has.
+    /// Whether places beyond the ends have images.
     exist: bool,
-    /// Whether the axis goes backwards beyond its ends.
+    /// Whether images are mirrored.
     mirrored: bool,
-    /// What is added to a place before the first point, and to one behind the last; if
-    /// the axis goes backwards, to their negatives.
+    /// The numbers to add to a place before the first point and to one after the last; if mirrored,
+    /// to their negatives.
     before: u32,
     behind: u32,
 }
 
 impl Images {
-    /// Those of an axis of `len` points, at most [`MAX_LEN`].
+    /// The images of an axis of `len` points, at most [`MAX_LEN`].
     #[inline(always)]
     pub(super) fn of(rule: u32, len: u32) -> Self {
         let period = len.wrapping_sub(1);
@@ -661,8 +657,8 @@ impl Images {
         }
     }
 
-    /// The point that has the value of place `p`, which may be beyond either end by as
-    /// much as the radius, if there is one.
+    /// The point with the value of place `p`, if any; `p` may be up to the radius beyond either
+    /// end.
     #[inline(always)]
     pub(super) fn stored(self, p: u32) -> Option<u32> {
         if p < self.len {
@@ -678,8 +674,8 @@ impl Images {
     }
 }
 
-/// The m-th term of a central stencil, without its weight, from the points m ahead and m
-/// behind and the point itself.
+/// The m-th term of a central stencil without its weight, from the points m ahead, m behind and the
+/// point itself.
 #[inline(always)]
 pub(super) fn term<T: Real, const ORDER: usize>(ahead: T, behind: T, here: T) -> T {
     if ORDER == 1 {
@@ -689,7 +685,7 @@ pub(super) fn term<T: Real, const ORDER: usize>(ahead: T, behind: T, here: T) ->
     }
 }
 
-/// The central stencil on the points that `at` gives.
+/// The central stencil on the values that `at` returns.
 #[inline(always)]
 fn central<T: Real, const RADIUS: usize, const ORDER: usize>(
     table: &Table<T>,

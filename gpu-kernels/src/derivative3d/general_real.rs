@@ -1,10 +1,10 @@
-//! What the general kernels need of f32 and f64.
+//! The operations and constants of f32 and f64 that the general kernels need.
 
 use crate::loops::{Register, unrolled};
 use core::ops::{Add, Mul, Neg, Sub};
 use cuda_std::GpuFloat;
 
-/// The most values that [`window_of`] holds: 8 points and 4 on either side.
+/// The most values in the window of [`window_of`]: 8 points and 4 on either side.
 pub(super) const MAX_WINDOW: usize = 16;
 
 /// f32 or f64. No other type can implement it, since none implements [`GpuFloat`].
@@ -33,8 +33,8 @@ impl Real for f64 {
     const MINUS_TWO: Self = -2.0;
 }
 
-/// `value(0)`, `value(1)`, … of `len` values, at most [`MAX_WINDOW`], as an array that
-/// stays in registers; the rest of it is 0.
+/// The `len` values `value(0)`, `value(1)`, …, at most [`MAX_WINDOW`], as an array that stays in
+/// registers; its other elements are 0.
 #[inline(always)]
 pub(super) fn window_of<T: Real>(len: usize, value: impl Fn(usize) -> T) -> [T; MAX_WINDOW] {
     let mut window = [T::ZERO; MAX_WINDOW];

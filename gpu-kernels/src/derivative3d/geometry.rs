@@ -1,8 +1,8 @@
-//! What launches of several of the kernels have in common: geometry and cost.
+//! The geometry and cost that launches of several kernels share.
 //!
-//! A problem is a field with `nx`, `ny` and `nz` points along x, y and z. For the general
-//! kernels it says the radius of the stencils, half the order of accuracy, and by
-//! [`rule`](super::general::rule), that of x in the lowest byte, what lies beyond the ends.
+//! A problem is a field with `nx`, `ny` and `nz` points along x, y and z. For the general kernels
+//! it also gives the radius of the stencils, half the order of accuracy, and the boundary
+//! [`rule`](super::general::rule) of each axis, that of x in the lowest byte.
 
 use super::stencil::{COLUMN_BLOCK, PENCILS_IN_FLIGHT, RADIUS, X_BLOCK, X_VECTORS};
 use crate::registry::{Cost, Counted, Geometry, Problem, Refusal, blocks_for};
@@ -11,14 +11,14 @@ use crate::vector::Vector4;
 /// The textbook's field.
 pub(super) const EXAMPLE: Problem = Problem::volume(64, 64, 64);
 
-/// The extents, as refusals call them.
+/// The names of the extents in refusals.
 pub(super) const NAMES: [&str; 3] = ["nx", "ny", "nz"];
 
 /// The most points along the axis of the derivative for the textbook kernels: a block has
-/// [`PENCILS_IN_FLIGHT`] threads for each, and at most 1024 threads.
+/// [`PENCILS_IN_FLIGHT`] threads for each point, and at most 1024 threads.
 pub const MAX_PENCIL_LEN: usize = 1024 / PENCILS_IN_FLIGHT;
 
-/// The longest axis that the tuned kernels count along: in i32, some steps beyond the end.
+/// The longest axis of the tuned kernels, which compute places in i32, some steps beyond the end.
 pub(super) const MAX_LEN: u64 = i32::MAX as u64 - 4096;
 
 /// Points that each thread of a textbook kernel computes: 1 or 8.
@@ -27,7 +27,7 @@ pub const fn points_per_thread(pencils: usize) -> usize {
     pencils / PENCILS_IN_FLIGHT
 }
 
-/// Refuses more than `limit` of something.
+/// Refuses a `given` number above `limit`.
 pub(super) fn at_most(
     kernel: &'static str,
     what: &'static str,
@@ -45,11 +45,11 @@ pub(super) fn at_most(
     })
 }
 
-/// Refuses extents of which a textbook kernel along x cannot count the rows.
+/// Refuses extents with more rows than a textbook kernel along x can count.
 ///
 /// # Errors
 ///
-/// [`Refusal`], for those.
+/// [`Refusal`] for such extents.
 pub fn check_rows(kernel: &'static str, field: &Problem) -> Result<(), Refusal> {
     let [_, ny, nz] = field.extents;
     at_most(kernel, "ny * nz", ny as u128 * nz as u128, u32::MAX.into())
@@ -59,10 +59,10 @@ pub fn check_rows(kernel: &'static str, field: &Problem) -> Result<(), Refusal> 
 ///
 /// # Errors
 ///
-/// [`Refusal`], for those.
+/// [`Refusal`] for such extents.
 pub fn check_extents(kernel: &'static str, axis: usize, field: &Problem) -> Result<(), Refusal> {
     for (along, name) in NAMES.into_iter().enumerate() {
-        // A row is one run of points to the x kernels, a plane to the z kernels.
+        // The x kernels treat the field as one sequence of points, the z kernels each plane.
         if along == axis || axis == 1 {
             at_most(kernel, name, field.extents[along] as u128, MAX_LEN)?;
         }
@@ -70,7 +70,7 @@ pub fn check_extents(kernel: &'static str, axis: usize, field: &Problem) -> Resu
     Ok(())
 }
 
-/// A block for every `PENCILS` pencils along an axis.
+/// The launch with a block for every `PENCILS` pencils along an axis.
 pub(super) fn pencils<const AXIS: usize, const PENCILS: usize>(
     kernel: &'static str,
     field: &Problem,
@@ -78,7 +78,7 @@ pub(super) fn pencils<const AXIS: usize, const PENCILS: usize>(
     let extents = field.extents;
     let len = extents[AXIS];
     at_most(kernel, NAMES[AXIS], len as u128, MAX_PENCIL_LEN as u64)?;
-    // The axis along which pencils stand side by side, and the one that is left.
+    // The axis along which pencils lie side by side, and the remaining axis.
     let (side, other) = [(1, 2), (0, 2), (0, 1)][AXIS];
     if AXIS == 0 {
         check_rows(kernel, field)?;
@@ -100,7 +100,7 @@ pub(super) fn pencils<const AXIS: usize, const PENCILS: usize>(
         .with_dynamic_shared_bytes((tile * size_of::<f32>()) as u32))
 }
 
-/// A thread for every [`X_VECTORS`] vectors of 16 bytes of `T` along x.
+/// The launch with a thread for every [`X_VECTORS`] vectors of 16 bytes of `T` along x.
 pub(super) fn vectors<T>(kernel: &'static str, field: &Problem) -> Result<Geometry, Refusal> {
     check_extents(kernel, 0, field)?;
     let per_block = size_of::<Vector4>() / size_of::<T>() * X_BLOCK as usize * X_VECTORS;
@@ -108,29 +108,30 @@ pub(super) fn vectors<T>(kernel: &'static str, field: &Problem) -> Result<Geomet
     Ok(Geometry::linear(blocks, X_BLOCK))
 }
 
-/// How the kernels that march along y or z are launched.
+/// The launch of a kernel that marches along y or z.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Columns {
-    /// Points that a thread goes along.
+    /// Points that a thread marches along.
     pub segment: u32,
-    /// Blocks side by side: what holds the columns of a row, or of a plane.
+    /// Blocks side by side that hold the columns of a row, or of a plane.
     pub chunks: u32,
-    /// The launch's.
+    /// The geometry of the launch.
     pub geometry: Geometry,
 }
 
 impl Columns {
-    /// Points of a segment. Longer ones load fewer points twice, and were slower.
+    /// Points of a segment. Longer segments load fewer points twice, but measured slower.
     const SEGMENT: usize = 16;
 
-    /// The most columns of a row that a block has side by side: a warp's.
+    /// The most columns of a row in a block: one per lane of a warp.
     const ACROSS: usize = 32;
 
-    /// Along axis 1 or 2 of a field; `width` is the points of a column along x.
+    /// The launch along axis 1 or 2 of a field; `width` is the number of points of a column along
+    /// x.
     ///
     /// # Errors
     ///
-    /// [`Refusal`] for extents or blocks that the kernel does not count.
+    /// [`Refusal`] for extents or blocks that exceed what the kernel can count.
     pub fn of(
         kernel: &'static str,
         axis: usize,
@@ -142,11 +143,12 @@ impl Columns {
         let segments = field.extents[axis].div_ceil(Self::SEGMENT);
         let block = COLUMN_BLOCK as usize;
         let (across, chunks, groups) = if axis == 1 {
-            // Rows that are shorter than a block share it with others.
+            // Rows shorter than a block share it with others.
             let columns = nx / width;
             let across = columns.next_power_of_two().min(Self::ACROSS);
             let down = block / across;
-            // The kernel counts the segments of all planes, a block's too many included.
+            // The kernel numbers the segments of all planes, including the last block's excess
+            // ones.
             let lines = segments.saturating_mul(nz);
             blocks_for(kernel, lines.saturating_add(down), 1)?;
             (across, columns.div_ceil(across), lines.div_ceil(down))
@@ -158,18 +160,18 @@ impl Columns {
         let block = [across as u32, (block / across) as u32, 1];
         Ok(Self {
             segment: Self::SEGMENT as u32,
-            // At most as many as the blocks.
+            // At most the number of blocks, which fits.
             chunks: chunks as u32,
             geometry: Geometry::new([blocks, 1, 1], block),
         })
     }
 }
 
-/// What `count` makes of the extents; where it does not fit `u32` the refusal says which of
-/// them is too large for the others, and how large it may be.
+/// The result of `count` for the extents. If it does not fit `u32`, the refusal names the extent
+/// that is too large for the others, and its limit.
 ///
-/// What is counted differs by kernel and by the share of a thread; a shorter field always
-/// has less of it.
+/// What is counted depends on the kernel and on a thread's share; it must not grow when the field
+/// gets shorter.
 pub(super) fn counted<C>(
     kernel: &'static str,
     extents: [usize; 3],
@@ -180,7 +182,7 @@ pub(super) fn counted<C>(
     }
     let fits = |extents| count(extents).is_some();
     let [nx, ny, nz] = extents;
-    // The slowest extent, unless a single plane is too much already.
+    // The slowest extent, unless a single plane is already too large.
     let (what, given, limit) = if fits([nx, ny, 1]) {
         let limit = largest(nz, |nz| fits([nx, ny, nz]));
         (Counted::Planes { nx, ny }, nz, limit)
@@ -199,8 +201,8 @@ pub(super) fn counted<C>(
     })
 }
 
-/// The largest number below `not` for which `fits` is true, or 0. `fits` must be true up
-/// to some number and false from there on, `not` included.
+/// The largest number below `not` for which `fits` is true, or 0. `fits` must be true up to some
+/// number and false from there on, including at `not`.
 fn largest(not: usize, fits: impl Fn(usize) -> bool) -> usize {
     let (mut low, mut high) = (0, not);
     while high.saturating_sub(low) > 1 {
@@ -214,20 +216,20 @@ fn largest(not: usize, fits: impl Fn(usize) -> bool) -> usize {
     low
 }
 
-/// One first derivative of the 8th order.
+/// The cost of one first derivative of the 8th order.
 #[must_use]
 pub(super) const fn first_derivative<T>(field: &Problem) -> Cost {
     derivatives::<T>(&field.with_stencil(RADIUS as u32, 0), 1, 1, 1, 1)
 }
 
-/// All three first derivatives of the 8th order in f32.
+/// The cost of all three first derivatives of the 8th order in f32.
 #[must_use]
 pub(super) const fn gradient(field: &Problem) -> Cost {
     derivatives::<f32>(&field.with_stencil(RADIUS as u32, 0), 1, 3, 3, 1)
 }
 
-/// So many derivatives of this order and the problem's radius, of `read` fields, which are
-/// added up to `written` ones.
+/// The cost of `count` derivatives of this order and the problem's radius, of `read` fields, summed
+/// to `written` fields.
 #[must_use]
 pub const fn derivatives<T>(
     field: &Problem,
@@ -236,8 +238,8 @@ pub const fn derivatives<T>(
     count: u64,
     order: u64,
 ) -> Cost {
-    // A term is a difference, for a second derivative a sum and a multiply-add; it then
-    // enters the sum by a multiply-add. The first term's is a product.
+    // A term is a difference, or for a second derivative a sum and a multiply-add; a multiply-add
+    // then adds it to the sum, except for the first term, which takes a product.
     let terms = field.radius as u64;
     let derivative = ((2 * order + 1) * terms).saturating_sub(1);
     let flops = count * derivative + (count - written);
@@ -264,7 +266,7 @@ mod tests {
         entries.filter(|entry| entry.variant.starts_with("general_"))
     }
 
-    /// What is too much, how much of it there is and may be.
+    /// What is too large, its value and its limit.
     fn refused(entry: &Entry, extents: [usize; 3]) -> (String, u128, usize) {
         match entry.geometry(&with_extents(extents)) {
             Err(Refusal::TooMany {
@@ -331,7 +333,7 @@ mod tests {
                 let (what, given, limit) = refused(entry, extents);
                 let planes = format!("nz of a field with planes of {side} × {side} points");
                 assert_eq!((what, given), (planes, longest as u128), "{}", entry.name);
-                // Just so large and no larger.
+                // The limit fits, and one more does not.
                 assert!(limit > 0 && fits([side, side, limit]), "{}", entry.name);
                 assert!(!fits([side, side, limit + 1]), "{}", entry.name);
             }

@@ -1,33 +1,30 @@
-//! ∂f/∂x, ∂f/∂y and ∂f/∂z at once: the field is read once, three arrays are written.
+//! ∂f/∂x, ∂f/∂y and ∂f/∂z together: the field is read once, three arrays are written.
 //!
-//! - A block has a tile of 32 accesses along x by [`ROWS`] rows and goes along z, plane
-//!   by plane, for `segment` planes; a thread has one access of each of
-//!   [`ROWS_PER_THREAD`] rows that lie next to each other.
-//! - Neighbours along z are in the thread's registers, as in
-//!   [`z_column`](super::z_column). ∂f/∂z is made first; then the plane that is furthest
-//!   behind makes room for the next.
-//! - Neighbours along x and y are in shared memory: the plane's tile with a halo of 4
-//!   on each side. The inner part comes from the threads' registers, where the plane
-//!   has been for 4 turns; the halo is loaded a plane ahead, rows of it by a row of
-//!   threads each, columns point by point by the last threads.
-//! - ∂f/∂y is summed up from the nearest neighbours outwards, two of which are read at a
-//!   time, and each derivative is stored as soon as it is there: so the registers are
-//!   few enough for two blocks.
-//! - There are two tiles, for even planes and odd ones, so that one barrier per plane
-//!   is enough: whoever writes a tile again has passed the barrier that all others came
-//!   to when they had read it.
-//! - A tile that the field does not fill has its halo right behind what it has of the
-//!   field. Threads beyond that load what others load, and store nothing.
+//! - A block has a tile of 32 accesses along x by [`ROWS`] rows and marches along z through
+//!   `segment` planes; a thread has one access in each of [`ROWS_PER_THREAD`] adjacent rows.
+//! - Neighbours along z are in the thread's registers, as in [`z_column`](super::z_column). ∂f/∂z
+//!   is computed first; then the next plane replaces the one furthest behind.
+//! - Neighbours along x and y are in shared memory: the plane's tile with a halo of 4 on each side.
+//!   The inner part comes from the threads' registers, which have held the plane for 4 iterations.
+//!   The halo is loaded one plane ahead: each of its rows by a row of threads, its columns point by
+//!   point by the last threads.
+//! - ∂f/∂y is summed from the nearest neighbours outwards, two of which are read at a time, and
+//!   each derivative is stored as soon as it is complete. So the registers suffice for two blocks.
+//! - There are two tiles, for even and for odd planes, so one barrier per plane is enough: a thread
+//!   that writes a tile again has passed the barrier that all others reach only after they have
+//!   read it.
+//! - In a tile that the field does not fill, the halo follows right after the part in the field.
+//!   Threads beyond that load the same points as others and store nothing.
 //!
 //! # What limits it
 //!
-//! - Bytes: 4 in and 12 out per point. The halos are read by two blocks or more: with
-//!   [`ROWS`] rows the first reads of a point are joined by `8 / ROWS` others in y,
-//!   `8 / segment` in z and a sector on either side in x, from the second-level cache.
+//! - Bytes: 4 in and 12 out per point. Two or more blocks read the halos: besides its first read a
+//!   point has `8 / ROWS` further reads for y, `8 / segment` for z and a sector on either side for
+//!   x, from the second-level cache.
 //! - Instructions per access: 24 of arithmetic for each of its points, 6 to 12 accesses of
-//!   shared memory, about 50 for loads, stores, places and the loop.
+//!   shared memory, about 50 for loads, stores, indices and the loop.
 //!
-//! Measured, and what else was tried: `docs/tuning/derivative3d.md`.
+//! Measurements and other variants: `docs/tuning/derivative3d.md`.
 
 use super::planes::{all_settled, cell};
 use super::stencil::{RADIUS, derivative, image, weighted_sum};
@@ -37,7 +34,7 @@ use cuda_std::cache::{load_readonly, store_streaming};
 use cuda_std::prelude::*;
 use cuda_std::{GpuFloat, launch_bounds, shared_array};
 
-/// Rows of a tile that a thread has.
+/// Rows of a tile per thread.
 pub const ROWS_PER_THREAD: usize = 2;
 
 /// Rows of threads of a block.
@@ -49,16 +46,16 @@ pub const ROWS: usize = LINES * ROWS_PER_THREAD;
 /// Threads of a block.
 pub const BLOCK: u32 = WARP * LINES as u32;
 
-/// Columns and rows of the tile that are halo.
+/// Columns, and rows, of the tile's halo.
 const HALO: usize = 2 * RADIUS;
 
 /// Planes of the window in registers.
 const WINDOW: usize = HALO + 1;
 
-/// Points of a row of the tile, without its halo.
+/// Points per row of the tile, without the halo.
 const WIDTH: usize = WARP as usize * Vector4::COUNT;
 
-/// Points of a row of the tile.
+/// Points per row of the tile, with the halo.
 const PITCH: usize = WIDTH + HALO;
 
 /// Vectors that hold two tiles.
@@ -66,15 +63,15 @@ const VECTORS: usize = 2 * (ROWS + HALO) * PITCH / Vector4::COUNT;
 
 const _: () = assert!(LINES >= HALO, "each row of the halo has its row of threads");
 
-// Three stores per turn and row.
+// Three stores per iteration and row.
 // gate derivative3d_gradient4: registers <= 128, spills = 0, stack = 0, LD = 0, ST = 0, STG.E.EF.128 = 6
 
-/// The gradient, accesses of 4 points.
+/// The gradient, by accesses of 4 points.
 ///
-/// `f`, `dx`, `dy`, `dz`: `nx * ny * nz` elements, x fastest. `overlap` is 1 where both
-/// end points of the period are stored, else 0. `segment`: the planes that a block goes
-/// through; `columns` and `rows`: how many tiles a plane has along x and y; `weights`: over
-/// the spacing, for each axis, those of the nearest neighbours first.
+/// `f`, `dx`, `dy`, `dz`: `nx * ny * nz` elements, x fastest. `overlap` is 1 if both end points of
+/// the period are stored, else 0. `segment`: the planes that a block goes through; `columns` and
+/// `rows`: the number of tiles of a plane along x and y; `weights`: over the spacing, for each
+/// axis, those of the nearest neighbours first.
 ///
 /// # Safety
 ///
@@ -119,7 +116,7 @@ pub unsafe fn derivative3d_gradient4(
     unsafe { gradient(tiles.cast(), f, [dx, dy, dz], grid) }
 }
 
-/// The arguments of the entry point that are no addresses.
+/// The arguments of the entry point other than the arrays.
 #[derive(Clone, Copy)]
 struct Grid {
     nx: u32,
@@ -132,7 +129,7 @@ struct Grid {
     weights: [[f32; RADIUS]; 3],
 }
 
-/// The segment of this block.
+/// Computes the segment of this block.
 ///
 /// # Safety
 ///
@@ -159,7 +156,7 @@ unsafe fn gradient(tiles: *mut f32, f: *const f32, df: [*mut f32; 3], grid: Grid
     let (len_x, len_y, len_z, overlap) = (nx as i32, ny as i32, nz as i32, overlap as i32);
     let first_x = (tile_column as usize * WIDTH) as i32;
     let first_y = (tile_row as usize * ROWS) as i32;
-    // The part of the tile that is in the field: the halo follows right behind it.
+    // The part of the tile that is in the field; the halo follows right after it.
     let valid_x = (WIDTH as i32).min(len_x - first_x);
     let valid_y = (ROWS as i32).min(len_y - first_y);
     let own_column = RADIUS + lane * Vector4::COUNT;
@@ -172,9 +169,8 @@ unsafe fn gradient(tiles: *mut f32, f: *const f32, df: [*mut f32; 3], grid: Grid
     let column = |x: i32| image(first_x + x, len_x, overlap);
     let row = |y: i32| image(first_y + y, len_y, overlap) * nx as usize;
 
-    // Where this thread's first access of a plane is, in bytes from the plane's first
-    // point, and how far behind it the second; threads beyond the field have the last
-    // one again.
+    // The offset of this thread's first access of a plane, in bytes from the plane's first point,
+    // and the distance from it to the second. Threads beyond the field repeat the last access.
     let access = (first_x + x.min(valid_x - Vector4::COUNT as i32)) as usize;
     // equivalent mutant (arithmetic: in `valid_y - 1`): rows that come round again, of threads that
     // store nothing
@@ -184,7 +180,7 @@ unsafe fn gradient(tiles: *mut f32, f: *const f32, df: [*mut f32; 3], grid: Grid
     } else {
         0
     };
-    // Its access of the halo along y: the rows before the tile, then those behind.
+    // The thread's access of the halo along y: the rows before the tile, then those after it.
     // equivalent mutant (comparison: in `line < HALO`): LINES is HALO
     // equivalent mutant (width: `HALO + 1`): LINES is HALO
     // equivalent mutant (comparison: in `x < valid_x`): beyond it are corners, which nobody reads
@@ -196,7 +192,7 @@ unsafe fn gradient(tiles: *mut f32, f: *const f32, df: [*mut f32; 3], grid: Grid
         line + valid_y as usize
     };
     let halo_place = (row(halo_line as i32 - radius) + access) * size_of::<f32>();
-    // Its point of the halo along x: columns before the tile, then those behind. The
+    // The thread's point of the halo along x: columns before the tile, then those after it. The
     // last threads of the block have one each.
     // equivalent mutant (width: `BLOCK - 1`): each point has another thread, and none is left over
     // equivalent mutant (width: `HALO + 1`): each point has another thread, and none is left over
@@ -216,7 +212,7 @@ unsafe fn gradient(tiles: *mut f32, f: *const f32, df: [*mut f32; 3], grid: Grid
     };
     let plane_bytes = nx * ny * size_of::<f32>() as u32;
     let in_plane = |z: i32, place: usize| z as u32 as usize * plane_bytes as usize + place;
-    // SAFETY: accesses of the field, by `image`; whole ones, since nx is a multiple of
+    // SAFETY: `image` gives accesses in the field; they are whole, since nx is a multiple of
     // Vector4::COUNT.
     let load = |at: usize| unsafe { load_readonly(f.byte_add(at).cast::<Vector4>()) };
     // SAFETY: a point of the field.
@@ -224,7 +220,7 @@ unsafe fn gradient(tiles: *mut f32, f: *const f32, df: [*mut f32; 3], grid: Grid
 
     let first = (part * segment) as i32;
     let end = len_z.min(first + segment as i32);
-    // Beyond the last plane that the stencil needs, that plane again.
+    // Beyond the last plane that the stencil needs, that plane is loaded again.
     let load_own = |z: i32| {
         let z = image(z.min(end + radius - 1), len_z, overlap) as i32;
         let at = in_plane(z, own_place);
@@ -258,9 +254,9 @@ unsafe fn gradient(tiles: *mut f32, f: *const f32, df: [*mut f32; 3], grid: Grid
         keep_rolled();
         let center = window[RADIUS];
         let mut along_z = [Vector4::ZERO; ROWS_PER_THREAD];
-        // SAFETY: cells of a tile, below (ROWS + HALO) * PITCH: rows of the tile below
-        // ROWS + HALO, columns below PITCH. Threads write different cells; what is read
-        // was written before the barrier, which all threads come to.
+        // SAFETY: cells of a tile, below (ROWS + HALO) * PITCH: rows of the tile below ROWS + HALO,
+        // columns below PITCH. Threads write different cells; cells that are read were written
+        // before the barrier, which all threads reach.
         unsafe {
             let tile = tiles.add(half);
             unrolled::<ROWS_PER_THREAD>(
@@ -291,7 +287,7 @@ unsafe fn gradient(tiles: *mut f32, f: *const f32, df: [*mut f32; 3], grid: Grid
             );
             thread::sync_threads();
         }
-        // What the turns after this one need, on its way as early as can be.
+        // The loads for the next iterations start as early as possible.
         unrolled::<HALO>(
             #[inline(always)]
             |w| window[w] = window[w + 1],
@@ -314,7 +310,7 @@ unsafe fn gradient(tiles: *mut f32, f: *const f32, df: [*mut f32; 3], grid: Grid
                 |r| {
                     // equivalent mutant (guard: made `true`): beyond the last row it is the row again
                     if own[r] {
-                        // SAFETY: points of the field, which no other thread has.
+                        // SAFETY: these points are in the field, and no other thread has them.
                         unsafe { store(df[2], at + r * next_row, along_z[r]) };
                     }
                 },
@@ -414,18 +410,18 @@ unsafe fn gradient(tiles: *mut f32, f: *const f32, df: [*mut f32; 3], grid: Grid
     }
 }
 
-/// Stores an access of a derivative, `at` bytes behind its first point.
+/// Stores an access of a derivative, `at` bytes after its first point.
 ///
 /// # Safety
 ///
-/// It is writable and aligned, and nobody else accesses it.
+/// The destination is writable and aligned, and nobody else accesses it.
 #[inline(always)]
 unsafe fn store(derivative: *mut f32, at: usize, value: Vector4) {
     // SAFETY: as the caller promises.
     unsafe { store_streaming(derivative.byte_add(at).cast(), value) };
 }
 
-/// How a gradient is launched.
+/// The launch of a gradient.
 #[cfg(not(target_arch = "nvptx64"))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tiles {
@@ -435,18 +431,18 @@ pub struct Tiles {
     pub rows: u32,
     /// Planes that a block goes through.
     pub segment: u32,
-    /// The launch's.
+    /// The geometry of the launch.
     pub geometry: crate::registry::Geometry,
 }
 
 #[cfg(not(target_arch = "nvptx64"))]
 impl Tiles {
-    /// Of a field.
+    /// The launch for a field.
     ///
     /// # Errors
     ///
-    /// [`Refusal`](crate::registry::Refusal) for extents, planes or blocks that the kernel
-    /// does not count.
+    /// [`Refusal`](crate::registry::Refusal) for extents, planes or blocks that exceed what the
+    /// kernel can count.
     pub fn of(
         kernel: &'static str,
         field: &crate::registry::Problem,
@@ -456,7 +452,7 @@ impl Tiles {
 
         const SEGMENT: usize = 5;
         let [nx, ny, nz] = field.extents;
-        // All of them, as along y.
+        // Axis 1 makes it check all extents.
         check_extents(kernel, 1, field)?;
         let bytes = nx.saturating_mul(ny).saturating_mul(size_of::<f32>());
         at_most(
@@ -470,7 +466,7 @@ impl Tiles {
         let blocks = (columns * rows).saturating_mul(nz.div_ceil(SEGMENT));
         let blocks = blocks_for(kernel, blocks, 1)?;
         Ok(Self {
-            // There are as many blocks, or more.
+            // At most the number of blocks, which fits.
             columns: columns as u32,
             rows: rows as u32,
             segment: SEGMENT as u32,

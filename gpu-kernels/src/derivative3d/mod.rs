@@ -6,45 +6,44 @@
 //! a = 4/5   b = -1/5   c = 4/105   d = -1/280      each over the grid spacing
 //! ```
 //!
-//! The weights are those of Fornberg, "Generation of finite difference formulas
-//! on arbitrarily spaced grids", Math. Comp. 51 (1988), table 1. The quotients (four for
-//! each axis) are in constant memory, because every lane of a warp needs the same one at
-//! the same time: those of the teaching kernels in a static, which the host sets before a
-//! launch, those of the others among the parameters, which come with the launch.
+//! The weights are those of Fornberg, "Generation of finite difference formulas on arbitrarily
+//! spaced grids", Math. Comp. 51 (1988), table 1. The quotients, four for each axis, are in
+//! constant memory, because every lane of a warp needs the same one at the same time. The teaching
+//! kernels have them in a static, which the host sets before a launch; the others take them as
+//! launch parameters.
 //!
 //! # The teaching kernels
 //!
-//! A *pencil* is a whole line of points along the axis of the derivative. One
-//! block owns several pencils from end to end, so that the only points it needs
-//! from elsewhere are the periodic images of its own: the halo of [`RADIUS`]
-//! points at either end is filled inside shared memory, from the tile itself.
+//! A *pencil* is a whole line of points along the axis of the derivative. One block owns several
+//! pencils from end to end, so the only other points it needs are the periodic images of its own:
+//! the halo of [`RADIUS`] points at either end is filled inside shared memory, from the tile
+//! itself.
 //!
-//! Along x a pencil is contiguous and a tile of few pencils already reads whole
-//! cache lines ([`x_pencil`]). Along y and z neighbouring points of a pencil are
-//! `nx` or `nx * ny` elements apart, and what makes an access coalesced is the
-//! number of pencils side by side in x: 4 of them are half of a 32-byte sector,
-//! 32 of them a whole 128-byte line ([`y_pencil`], [`z_pencil`]). Comparing the
-//! two is what these kernels are for.
+//! Along x a pencil is contiguous and a tile of few pencils already reads whole cache lines
+//! ([`x_pencil`]). Along y and z neighbouring points of a pencil are `nx` or `nx * ny` elements
+//! apart, and coalescing depends on the number of pencils side by side in x: 4 of them are half of
+//! a 32-byte sector, 32 of them a whole 128-byte line ([`y_pencil`], [`z_pencil`]). These kernels
+//! serve to compare the two.
 //!
 //! # The tuned kernels
 //!
-//! They load a point once, or nearly so, several points at a time, have no shared
-//! memory and no barrier, and take any extents: along x the neighbours come from other
-//! lanes ([`x_vector`], [`x_unaligned`]), along y and z they are in the registers of a
-//! thread that goes along the axis ([`y_column`], [`z_column`]). [`gradient`] computes
-//! all three derivatives and reads the field once; it has a tile in shared memory, and
-//! takes rows of a multiple of 4 points ([`vector_calculus`] has the gradient of others).
+//! They load each point about once, several points at a time, without shared memory or barriers,
+//! and take any extents. Along x the neighbours come from other lanes ([`x_vector`],
+//! [`x_unaligned`]); along y and z they are in the registers of a thread that marches along the
+//! axis ([`y_column`], [`z_column`]). [`gradient`] computes all three derivatives and reads the
+//! field once; it has a tile in shared memory and takes rows of a multiple of 4 points (for other
+//! rows [`vector_calculus`] has a gradient).
 //!
-//! Those are for f32 and periodic axes. [`x_rows`] and [`columns`] go about it in the same
-//! way in f32 and f64, whatever lies beyond the ends of the axis.
+//! Those are for f32 and periodic axes. [`x_rows`] and [`columns`] use the same methods in f32 and
+//! f64, for any boundary rule.
 //!
 //! All do the same arithmetic in the same order, a product and three fused
 //! multiply-adds per point, and give the same bits as the CPU port.
 //!
 //! # The general kernels
 //!
-//! [`general`] has other orders of accuracy and second derivatives; [`vector_calculus`] makes gradients, divergences,
-//! curls and Laplacians of those, each in one launch.
+//! [`general`] has other orders of accuracy and second derivatives; [`vector_calculus`] combines
+//! those to gradients, divergences, curls and Laplacians, each in one launch.
 
 pub mod columns;
 pub mod general;

@@ -1,43 +1,41 @@
-//! The march of the general operators: plane after plane along z, each plane's tile in
-//! shared memory.
+//! The march of the general operators: plane by plane along z, with each plane's tile in shared
+//! memory.
 //!
 //! - A block has a tile of 32 accesses along x by [`LINES`]` * ROWS` rows and goes through
-//!   `segment` planes; a thread has one access of each of `ROWS` rows that lie next to
-//!   each other. Where rows are whole accesses of 16 bytes an access is that, else it is
-//!   one point.
-//! - Of each field only that is kept which its derivatives need. Neighbours along z are
-//!   in the thread's registers: a window of 9 planes, loaded 5 planes ahead. Neighbours
-//!   along x and y are in shared memory: the tile, with a halo of [`MAX_RADIUS`] columns
-//!   if there is a derivative along x, and of as many rows if there is one along y.
-//! - The halo, and tiles of fields without a derivative along z, come by asynchronous
-//!   copies a plane ahead, which take no registers: rows of the halo by a row of threads
-//!   each, columns point by point by the last threads.
-//! - What lies beyond the ends of an axis is settled where the halo is loaded: it is the
-//!   value of another point, [`Images`], or of none. So the arithmetic is the same
-//!   everywhere. Places further away than the radius are neither loaded nor used.
-//! - Near a one-sided end the march writes what the stencil of the middle makes of other
-//!   values. When a block has gone through its planes it does those points again, dealt
-//!   out to all of its threads: [`ends`]. Each plane near an end of z is a block's only one.
-//! - The radius is no constant: after each term comes a branch that all threads take
-//!   alike. Code for each radius would be four times as much, and saves 3 instructions
-//!   in 100.
-//! - There are two tiles, for even planes and odd ones, so that one barrier per plane is
-//!   enough: whoever writes a tile again has passed the barrier that all others came to
-//!   when they had read it.
-//! - A tile that the field does not fill has its halo right behind what it has of the
-//!   field. Threads beyond that load what others load, and store nothing.
+//!   `segment` planes; a thread has one access in each of `ROWS` adjacent rows. An access is 16
+//!   bytes if rows are whole numbers of that, else one point.
+//! - Each field keeps only what its derivatives need. Neighbours along z are in the
+//!   thread's registers: a window of 9 planes, loaded 5 planes ahead. Neighbours along x
+//!   and y are in shared memory: the tile, with a halo of [`MAX_RADIUS`] columns if
+//!   there is a derivative along x, and of as many rows if there is one along y.
+//! - The halo, and tiles of fields without a derivative along z, are loaded one plane ahead by
+//!   asynchronous copies, which take no registers: each row of the halo by a row of threads,
+//!   columns point by point by the last threads.
+//! - The boundary rules are applied where the halo is loaded: a place beyond an end has the value
+//!   of its image ([`Images`]) or the fixed value. So the arithmetic is the same everywhere. Places
+//!   further away than the radius are neither loaded nor used.
+//! - Near a one-sided end the march writes wrong values, since it applies the central stencil.
+//!   After its march a block computes those points again, distributed over all its threads:
+//!   [`ends`]. A block with a plane near a one-sided end of z has only that plane.
+//! - The radius is not a constant: a uniform branch follows each term. Separate code for each
+//!   radius would be four times as long and save 3 instructions in 100.
+//! - There are two tiles, for even and for odd planes, so one barrier per plane is enough: a thread
+//!   that writes a tile again has passed the barrier that all others reach only after they have
+//!   read it.
+//! - In a tile that the field does not fill, the halo follows right after the part in the field.
+//!   Threads beyond that load the same points as others and store nothing.
 //!
 //! # What limits it
 //!
-//! - Bytes: each field is read once and written once. From the second-level cache come
-//!   `8 / (LINES * ROWS)` of a field again for the halo along y, `8 / segment` for the
-//!   window along z, and a sector on either side of a row of the tile.
-//! - Instructions per point, 8th order: 8 for each first derivative, 12 for each second,
-//!   an access of shared memory for every 4 to 8 of them, and about 200 per turn and
-//!   thread for loads, stores, places, the window and the loop. The Laplacian in f32 is
-//!   limited by them, the others by memory.
+//! - Bytes: each input is read once and each output written once. The second-level cache delivers a
+//!   further `8 / (LINES * ROWS)` of a field for the halo along y, `8 / segment` for the window
+//!   along z, and a sector on either side of a row of the tile.
+//! - Instructions per point, 8th order: 8 for each first derivative, 12 for each second, an access
+//!   of shared memory for every 4 to 8 of them, and about 200 per iteration and thread for loads,
+//!   stores, indices, the window and the loop. They limit the Laplacian in f32; memory limits the
+//!   others.
 //!
-//! Measured, and what else was tried: `docs/tuning/derivative3d.md`.
+//! Measurements and other variants: `docs/tuning/derivative3d.md`.
 
 use super::general::{
     Images, Line, MAX_END_POINTS, MAX_RADIUS, Table, Tables, rule, rule_of, stride, term,
@@ -56,17 +54,17 @@ pub const LINES: usize = 8;
 /// Threads of a block.
 pub(super) const BLOCK: u32 = WARP * LINES as u32;
 
-/// Columns and rows of a tile that are halo.
+/// Columns, and rows, of a tile's halo.
 const HALO: usize = 2 * MAX_RADIUS;
 
 /// Planes of the window in registers.
 const WINDOW: usize = HALO + 1;
 
-/// The most rows of a thread, and the most points of an access.
+/// The most rows of a thread and the most points of an access.
 const MAX_ROWS: usize = 4;
 const MAX_COUNT: usize = 4;
 
-/// The most outputs, and the most derivatives of all of them.
+/// The most outputs and the most derivatives of all outputs together.
 const MAX_OUTPUTS: usize = 3;
 const MAX_TERMS: usize = 6;
 
@@ -76,7 +74,7 @@ const _: () = assert!(
     "each point has its thread"
 );
 
-/// What the kernels know of the fields.
+/// The parameters of the fields.
 #[derive(Clone, Copy)]
 pub(super) struct Grid<'a, T> {
     pub(super) extents: [u32; 3],
@@ -84,27 +82,27 @@ pub(super) struct Grid<'a, T> {
     pub(super) rules: u32,
     /// Planes that a block goes through.
     pub(super) segment: u32,
-    /// Those for the order of the derivatives.
+    /// The tables for the order of the derivatives.
     pub(super) tables: &'a Tables<T>,
 }
 
 impl<T: Copy> Grid<'_, T> {
-    /// What lies beyond the ends of an axis.
+    /// The images beyond the ends of an axis.
     #[inline(always)]
     fn images(self, axis: usize) -> Images {
         Images::of(rule_of(self.rules, axis), self.extents[axis])
     }
 }
 
-/// What is made of derivatives: of each output the sum, or the difference, of some.
+/// An operator: each output is a sum or a difference of derivatives.
 pub(super) trait Operator<const FIELDS: usize, const OUTPUTS: usize, const TERMS: usize> {
     /// The order of the derivatives.
     const ORDER: usize;
 
-    /// For each output its derivatives: of which field, along which axis.
+    /// The derivatives of each output: number of the field and axis.
     const SUMS: [[(usize, usize); TERMS]; OUTPUTS];
 
-    /// Whether what comes after the first derivative of an output is taken off.
+    /// Whether the derivatives after the first of an output are subtracted.
     const DIFFERENCE: bool;
 
     /// For each field, whether there is a derivative along x, y, z.
@@ -120,18 +118,18 @@ pub(super) trait Operator<const FIELDS: usize, const OUTPUTS: usize, const TERMS
     };
 }
 
-/// A derivative more in a sum, or in a difference.
+/// Adds a derivative to a sum or subtracts it.
 #[inline(always)]
 fn with_term<T: Real>(sum: T, term: T, difference: bool) -> T {
     if difference { sum - term } else { sum + term }
 }
 
-/// Points of a row of a tile, for accesses of `count` points.
+/// Points per row of a tile, for accesses of `count` points.
 const fn pitch(count: usize) -> usize {
     WARP as usize * count + HALO
 }
 
-/// Rows of the tiles before that of field `nth`, for tiles of `rows`.
+/// Rows of the tiles before the tile of field `nth`, for tiles of `rows` rows without halo.
 const fn rows_before(along: &[[bool; 3]], nth: usize, rows: usize) -> usize {
     let (mut before, mut n) = (0, 0);
     while n < nth {
@@ -150,24 +148,25 @@ const fn tile_points(along: &[[bool; 3]], rows: usize, count: usize) -> usize {
     rows_before(along, along.len(), rows * LINES) * pitch(count)
 }
 
-/// Vectors that hold the tiles of two planes, of points of `size` bytes.
+/// Vectors that hold the tiles of two planes, for points of `size` bytes.
 pub(super) const fn vectors(along: &[[bool; 3]], rows: usize, count: usize, size: usize) -> usize {
     2 * tile_points(along, rows, count) * size / size_of::<Vector4>()
 }
 
-/// Points along x and y that a block has at most.
+/// The most points of a block along x and y.
 const fn reach(rows: usize, count: usize) -> [u32; 2] {
     [WARP * count as u32, (LINES * rows) as u32]
 }
 
-/// The planes near a one-sided end of z, which have a block each: there is more to do.
+/// The number of planes near a one-sided end of z. Each has its own block, since it takes more
+/// work.
 #[inline(always)]
 pub(super) const fn planes_near_end(radius: u32, rule: u32) -> u32 {
     if rule == rule::ONE_SIDED { radius } else { 0 }
 }
 
-/// Blocks for a field of these extents, and threads of `rows` accesses of `count` points,
-/// or `None` if they do not fit `u32`.
+/// The number of blocks for a field of these extents and threads of `rows` accesses of `count`
+/// points, or `None` if it does not fit `u32`.
 pub(super) const fn blocks(
     [nx, ny, nz]: [usize; 3],
     rows: usize,
@@ -188,24 +187,25 @@ pub(super) const fn blocks(
     }
 }
 
-/// What a block has of the field.
+/// A block's part of the field.
 #[derive(Clone, Copy)]
 struct Part {
-    /// Its first point.
+    /// The first point.
     begin: [u32; 3],
-    /// Its extents.
+    /// The extents.
     size: [u32; 3],
 }
 
 impl Part {
-    /// That of block number `block`, which has `reach` points along x and y at most.
+    /// The part of block number `block`, of at most `reach` points along x and y.
     #[inline(always)]
     fn of<T: Copy>(grid: Grid<'_, T>, reach: [u32; 2], block: u32) -> Self {
         let [nx, ny, nz] = grid.extents;
         let (columns, rows) = (nx.div_ceil(reach[0]), ny.div_ceil(reach[1]));
         let strip = block / columns;
         let (i, j) = (block % columns * reach[0], strip % rows * reach[1]);
-        // The planes near the first end, those near the last, and the segments between.
+        // First come the planes near the first end, then those near the last, then the segments
+        // between.
         let near = planes_near_end(grid.radius, rule_of(grid.rules, 2));
         let nth = strip / rows;
         let (k, depth) = if nth < near {
@@ -228,14 +228,14 @@ impl Part {
 struct Halo {
     /// The row or column of the tile.
     cell: u32,
-    /// How far it is from the part of the tile that is in the field.
+    /// The distance from the part of the tile that is in the field.
     distance: u32,
     /// The place on the axis, which may be beyond its ends.
     place: u32,
 }
 
 impl Halo {
-    /// Number `nth` of the halo around `size` points from `begin` on.
+    /// Row or column `nth` of the halo around the `size` points from `begin` on.
     #[inline(always)]
     fn of(nth: u32, begin: u32, size: u32) -> Self {
         let radius = MAX_RADIUS as u32;
@@ -262,10 +262,10 @@ struct Plane<'a, T, P, const FIELDS: usize, const ROWS: usize> {
     along: [[bool; 3]; FIELDS],
     radius: u32,
     tables: &'a Tables<T>,
-    /// For each field, the cell of its tile [`MAX_RADIUS`] columns before the thread's
-    /// first access, and as many rows if there are rows of halo.
+    /// For each field, the cell of its tile [`MAX_RADIUS`] columns before the thread's first
+    /// access, and [`MAX_RADIUS`] rows before it if the tile has rows of halo.
     corners: [*const T; FIELDS],
-    /// How many of the thread's accesses are in the field, but for the first.
+    /// The number of the thread's accesses in the field after the first.
     more_rows: u32,
     /// The thread's accesses.
     center: [[P; ROWS]; FIELDS],
@@ -294,8 +294,8 @@ impl<T: Real, P: Points<Point = T>, const FIELDS: usize, const ROWS: usize>
         }
     }
 
-    /// The derivative of field number `field` along y: summed up from the nearest
-    /// neighbours outwards, so that the rows of a thread share what they read.
+    /// The derivative of field number `field` along y, summed from the nearest neighbours outwards,
+    /// so that the rows of a thread share their reads.
     ///
     /// # Safety
     ///
@@ -304,13 +304,13 @@ impl<T: Real, P: Points<Point = T>, const FIELDS: usize, const ROWS: usize>
     unsafe fn y<const ORDER: usize>(&self, field: usize) -> [P; ROWS] {
         let corner = self.corners[field];
         let center = self.center[field];
-        // SAFETY: rows of the tile or of its halo.
+        // SAFETY: the row is in the tile or its halo.
         let read = |row: usize| unsafe { cell(corner, row * pitch(P::COUNT) + MAX_RADIUS) };
         let mut along_y = [P::ZERO; HALO + MAX_ROWS];
         unrolled::<ROWS>(
             #[inline(always)]
             |r| {
-                // The window along z still has it.
+                // The window along z still holds this access.
                 along_y[MAX_RADIUS + r] =
                     if self.along[field][2] && (r == 0 || r as u32 <= self.more_rows) {
                         center[r]
@@ -364,7 +364,7 @@ impl<T: Real, P: Points<Point = T>, const FIELDS: usize, const ROWS: usize>
                             let points: P = if along_z && c == MAX_RADIUS {
                                 center[r]
                             } else {
-                                // SAFETY: columns of the tile or of its halo.
+                                // SAFETY: the columns are in the tile or its halo.
                                 unsafe { cell(corner, (first_row + r) * pitch(P::COUNT) + c) }
                             };
                             unrolled::<MAX_COUNT>(
@@ -420,7 +420,7 @@ const fn halo_rows(along_y: bool) -> usize {
     if along_y { MAX_RADIUS } else { 0 }
 }
 
-/// `body(1)`, …, `body(radius)`, for a radius of 1 to 4.
+/// Calls `body(1)`, …, `body(radius)`, for a radius of 1 to 4.
 #[inline(always)]
 fn up_to(radius: u32, mut body: impl FnMut(usize)) {
     body(1);
@@ -435,8 +435,8 @@ fn up_to(radius: u32, mut body: impl FnMut(usize)) {
     }
 }
 
-/// `sum` and the term of the points m ahead, m behind, and the points themselves; of the
-/// first term only that.
+/// `sum` plus the term of the points m ahead, m behind, and the points themselves. The first term
+/// ignores `sum`.
 #[inline(always)]
 fn add_term<T: Real, P: Points<Point = T>, const ORDER: usize>(
     table: &Table<T>,
@@ -458,11 +458,11 @@ fn add_term<T: Real, P: Points<Point = T>, const ORDER: usize>(
     )
 }
 
-/// The access of a tile that begins `cells` behind `corner`.
+/// The access of a tile that begins `cells` cells after `corner`.
 ///
 /// # Safety
 ///
-/// It is readable and aligned, and nobody writes it at the same time.
+/// The access is readable and aligned, and nobody writes it at the same time.
 #[inline(always)]
 pub(super) unsafe fn cell<T, P: Copy>(corner: *const T, cells: usize) -> P {
     // SAFETY: as the caller promises.
@@ -478,19 +478,16 @@ pub(super) fn all_settled<T: Real, P: Points<Point = T>>(points: P) -> P {
     )
 }
 
-/// The part of the block: in accesses of `V` where rows are whole ones, threads having
-/// `ROWS` of them, else in accesses of a point, threads having `SINGLE_ROWS`.
+/// Computes the part of the block: in `ROWS` accesses of `V` per thread if rows are whole accesses,
+/// else in `SINGLE_ROWS` accesses of one point.
 ///
 /// # Safety
 ///
-/// - The inputs are readable and the outputs writable for as many elements as the grid
-///   has points, all aligned to 16 bytes; no output overlaps another field, and nothing
-///   else accesses one during the launch.
-/// - `tiles` is shared memory of the block's own for [`vectors`] of either kind of
-///   access.
-/// - The radius is 1 to 4; each axis has the fewest points that
-///   [`min_len`](super::general::min_len) says, or more, and at most
-///   [`MAX_LEN`](super::general::MAX_LEN); a plane has fewer than 2³².
+/// - The inputs are readable and the outputs writable for each point of the grid, all aligned to 16
+///   bytes; no output overlaps another field, and nothing else accesses one during the launch.
+/// - `tiles` is the block's own shared memory of [`vectors`] vectors, for either kind of access.
+/// - The radius is 1 to 4; each axis has at least [`min_len`](super::general::min_len) and at most
+///   [`MAX_LEN`](super::general::MAX_LEN) points; a plane has fewer than 2³².
 /// - Blocks of `(32, LINES)` threads, as many along x as [`blocks`] says.
 #[inline(always)]
 pub(super) unsafe fn operator<
@@ -518,7 +515,7 @@ pub(super) unsafe fn operator<
             reach(SINGLE_ROWS, T::COUNT)
         }
     };
-    // Found again, so that nothing of it takes a register during the march.
+    // Computed again, so that it takes no registers during the march.
     let grid = Grid {
         extents: grid.extents.map(forgotten),
         radius: forgotten(grid.radius),
@@ -531,7 +528,7 @@ pub(super) unsafe fn operator<
     unsafe { ends::<T, O, FIELDS, OUTPUTS, TERMS>(inputs, outputs, grid, part) };
 }
 
-/// The part of the block in accesses of `P`, but for what is near one-sided ends.
+/// Computes the part of the block in accesses of `P`, except for the points near one-sided ends.
 ///
 /// # Safety
 ///
@@ -565,30 +562,30 @@ unsafe fn march<
     let pitch = pitch(P::COUNT);
     let part = Part::of(grid, reach(ROWS, P::COUNT), thread::block_idx_x());
     let [first_x, first_y, first] = part.begin;
-    // The part of the tile that is in the field: the halo follows right behind it.
+    // The part of the tile that is in the field; the halo follows right after it.
     let [valid_x, valid_y, planes] = part.size;
     let lane = thread::thread_idx_x();
     let line = thread::thread_idx_y();
     let (x, own_line) = (lane * P::COUNT as u32, line * ROWS as u32);
-    // Whether this thread has points of the field, and how many rows more than one.
+    // Whether this thread has points of the field, and the number of its rows after the first.
     let inside = x < valid_x && own_line < valid_y;
     let more_rows = (valid_y - 1).saturating_sub(own_line);
     let has = |r: usize| r == 0 || r as u32 <= more_rows;
 
-    // Where this thread's first access of a plane is, in points; threads beyond the field
-    // have the last access again.
+    // The offset of this thread's first access in a plane, in points. Threads beyond the field
+    // repeat the last access.
     let access = first_x + x.min(valid_x - P::COUNT as u32);
     let own_place = (first_y + own_line.min(valid_y - 1)) * nx + access;
-    // That of its row `r`, or of the last that it has.
+    // The offset of the access in the thread's row `r`, or in its last row.
     let place_of = |r: usize| own_place + more_rows.min(r as u32) * nx;
-    // Its access of the halo along y.
+    // The thread's access of the halo along y.
     let has_row = line < HALO as u32 && x < valid_x;
     let row = Halo::of(line, first_y, valid_y);
     let (copies_row, row_place) = match grid.images(1).stored(row.place) {
         Some(y) if has_row && row.distance <= radius => (true, y * nx + access),
         _ => (false, 0),
     };
-    // Its point of the halo along x: the last threads of the block have one each.
+    // The thread's point of the halo along x; the last threads of the block have one each.
     let spare = BLOCK - (LINES * ROWS * HALO) as u32;
     let nth = (line * WARP + lane).wrapping_sub(spare);
     let point_line = nth / HALO as u32;
@@ -601,8 +598,8 @@ unsafe fn march<
         _ => (false, 0),
     };
 
-    // The cells of field `n` where a tile has the thread's first access and its part of
-    // the halos.
+    // The cells of the tile of field `n` for the thread's first access and for its part of the
+    // halos.
     let cell_of = |n: usize, row: u32, column: u32| {
         let row = rows_before(&O::ALONG, n, LINES * ROWS) + row as usize;
         row * pitch + column as usize
@@ -617,7 +614,7 @@ unsafe fn march<
         cell_of(n, inner + point_line, column.cell)
     };
     let tiles_of_plane = tile_points(&O::ALONG, ROWS, P::COUNT);
-    // What is not copied has the fixed value, or is not used, and stays as it is.
+    // Cells that are not copied keep the fixed value or are not used.
     unrolled::<FIELDS>(
         #[inline(always)]
         |n| {
@@ -638,7 +635,8 @@ unsafe fn march<
         },
     );
 
-    // Where a plane begins: a product of 32 bits each, which takes no register in between.
+    // The first element of a plane. The product of two 32-bit factors needs no register between
+    // uses.
     let plane_of = |z: u32| (u64::from(z) * u64::from(nx * ny)) as usize;
     // The thread's accesses of field `n`, in the plane that begins at this element.
     let load_own = |n: usize, plane: Option<usize>| -> [P; ROWS] {
@@ -656,8 +654,8 @@ unsafe fn march<
         );
         points
     };
-    // Has the thread's part of the tiles of a plane, all but what comes from registers,
-    // copied into `tile`.
+    // Starts copying the thread's part of a plane's tiles into `tile`, except for accesses that
+    // come from registers.
     let copy = |tile: *mut T, plane: usize| {
         unrolled::<FIELDS>(
             #[inline(always)]
@@ -712,15 +710,15 @@ unsafe fn march<
             );
         },
     );
-    // Where the tiles are while this many planes are left. With several fields there is
-    // no register to remember it; with one, to work it out takes one.
+    // The offset of the tiles while `left` planes are left. With several fields no register is free
+    // to keep it; with one field, computing it would take one.
     let half_of = |left: u32| match FIELDS {
         1 => 0,
         _ => (left % 2) as usize * tiles_of_plane,
     };
-    // SAFETY: one of the two.
+    // SAFETY: one of the two sets of tiles.
     copy(unsafe { tiles.add(half_of(planes)) }, plane_of(first));
-    // Points of a plane after this one, and that one.
+    // The number of planes left, this one included.
     let mut left = planes;
     let mut z = first;
     let mut other_half = tiles_of_plane;
@@ -786,8 +784,8 @@ unsafe fn march<
         );
         cp_async_wait_all();
         thread::sync_threads();
-        // What the turns after this one need, on its way as early as can be, and not
-        // beyond what the stencil needs.
+        // The loads for the next iterations start as early as possible; planes that the stencil
+        // does not need are not loaded.
         unrolled::<WINDOW>(
             #[inline(always)]
             |w| window[w] = window[w + 1],
@@ -811,7 +809,7 @@ unsafe fn march<
                 1 => other_half,
                 _ => half_of(left - 1),
             };
-            // SAFETY: the other tile, which all threads have read.
+            // SAFETY: the other set of tiles, which all threads have read.
             copy(unsafe { tiles.add(next_half) }, plane_of(z + 1));
         }
         if inside {
@@ -828,7 +826,7 @@ unsafe fn march<
                 center,
                 along_z,
             };
-            // Outputs with a derivative along z come first: their registers are free then.
+            // Outputs with a derivative along z come first, which frees its registers.
             unrolled::<{ 2 * MAX_OUTPUTS }>(
                 #[inline(always)]
                 |nth| {
@@ -839,8 +837,8 @@ unsafe fn march<
                             #[inline(always)]
                             |t| {
                                 let (field, axis) = O::SUMS[output][t];
-                                // SAFETY: what is read of the tiles was written before
-                                // the barrier, which all threads come to.
+                                // SAFETY: cells that are read were written before the barrier,
+                                // which all threads reach.
                                 let term = unsafe {
                                     match O::ORDER {
                                         1 => plane.derivative::<1>(field, axis),
@@ -871,8 +869,8 @@ unsafe fn march<
                             |r| {
                                 if has(r) {
                                     let at = place_of(r);
-                                    // SAFETY: points of the field, which no other thread
-                                    // has.
+                                    // SAFETY: these points are in the field, and no other thread
+                                    // has them.
                                     unsafe {
                                         let to = outputs[output].add(plane_of(z)).add(at as usize);
                                         store_streaming(to.cast(), sum[r]);
@@ -890,8 +888,8 @@ unsafe fn march<
     }
 }
 
-/// The points of `part` that are nearer to a one-sided end than the radius, dealt out to
-/// the threads of the block, from the fields themselves.
+/// Computes the points of `part` nearer than the radius to a one-sided end, distributed over the
+/// threads of the block, from the fields in global memory.
 ///
 /// # Safety
 ///
@@ -916,12 +914,13 @@ unsafe fn ends<
         keep_rolled();
         let (begin, len) = (pick(part.begin, axis), pick(grid.extents, axis));
         let end = begin + pick(part.size, axis);
-        // How many are near the first end, where those near the last begin, and all.
+        // The number of points near the first end, the first point near the last end, and the
+        // number of both.
         let low = radius.min(end).saturating_sub(begin);
         let high = len.saturating_sub(radius).max(begin);
         let near = low + end.saturating_sub(high);
         if rule_of(grid.rules, axis as usize) == rule::ONE_SIDED && near > 0 {
-            // Two axes may have a point in common, and the march has written them all.
+            // The march has written all these points, and two axes may share a point.
             thread::sync_threads();
             let mut size = part.size;
             unrolled::<3>(
@@ -959,9 +958,9 @@ unsafe fn ends<
                     let to = pick(outputs, term / TERMS as u32);
                     let p = pick(place, along);
                     let stride = stride(nx, ny, along as usize);
-                    // SAFETY: the line through the point is inside the field; the point is
-                    // of the block's part, and no other thread has it until the next
-                    // barrier. There are three axes.
+                    // SAFETY: the line through the point is inside the field; the point is in the
+                    // block's part, and no other thread has it until the next barrier. There are
+                    // three axes.
                     unsafe {
                         let line = Line {
                             axis: along as usize,
@@ -986,7 +985,8 @@ unsafe fn ends<
                     }
                     term += 1;
                 }
-                // equivalent mutant (width: `BLOCK - 1`): points are done twice, to the same bits
+                // equivalent mutant (width: `BLOCK - 1`): some points are computed twice, with the
+                // same bits
                 nth += BLOCK;
             }
         }
@@ -997,7 +997,7 @@ unsafe fn ends<
 /// Bits of a derivative in [`codes`].
 const CODE: u32 = 4;
 
-/// Of all derivatives the field and the axis, two bits each, those of the first lowest.
+/// The field and the axis of every derivative, two bits each; those of the first are lowest.
 const fn codes<const OUTPUTS: usize, const TERMS: usize>(
     sums: &[[(usize, usize); TERMS]; OUTPUTS],
 ) -> u32 {
@@ -1010,7 +1010,7 @@ const fn codes<const OUTPUTS: usize, const TERMS: usize>(
     codes
 }
 
-/// Value number `nth`, chosen without an address.
+/// Value number `nth`, selected in registers.
 #[inline(always)]
 fn pick<V: Copy, const LEN: usize>(values: [V; LEN], nth: u32) -> V {
     let mut value = values[0];

@@ -1,5 +1,5 @@
-//! What the kernels of the 8th order have in common: weights, stencils, tiles of
-//! pencils, and the march along an axis.
+//! Code that the kernels of the 8th order share: weights, stencils, tiles of pencils, and the march
+//! along an axis.
 
 use super::general_real::Real;
 use crate::loops::{keep_rolled, unrolled};
@@ -8,7 +8,7 @@ use cuda_std::cache::{load_readonly, store_streaming};
 use cuda_std::prelude::*;
 use cuda_std::{GpuFloat, address_space, externally_visible, shared};
 
-/// How far the stencil reaches to either side, in points: the width of the halo.
+/// The reach of the stencil to either side, in points: the width of the halo.
 pub const RADIUS: usize = 4;
 
 /// Pencils per tile of the `*_pencil4` kernels.
@@ -17,16 +17,15 @@ pub const PENCILS_SMALL: usize = 4;
 /// Pencils per tile of the `*_pencil32` kernels.
 pub const PENCILS_LARGE: usize = 32;
 
-/// How many pencils' worth of threads a block has, whatever its tile holds.
+/// Threads of a block per point along the pencil, for both tiles.
 ///
-/// A block of either tile has four threads for each point along the pencil, so
-/// a thread of the large tile computes `PENCILS_LARGE / 4` points.
+/// So a thread of the large tile computes `PENCILS_LARGE / 4` points.
 pub const PENCILS_IN_FLIGHT: usize = 4;
 
 /// Threads of a block of the tuned kernels along x.
 pub const X_BLOCK: u32 = 128;
 
-/// Vectors of 4 points that each of them computes.
+/// Vectors that each thread of those kernels computes.
 pub const X_VECTORS: usize = 2;
 
 /// Threads of a block of the kernels that march along y or z.
@@ -38,14 +37,14 @@ const MAX_STEP: usize = 16;
 /// Weights over grid spacing for the teaching kernels: `[4 * axis + m - 1]` belongs to the
 /// neighbours `m` points away along `axis` (x = 0, y = 1, z = 2).
 ///
-/// Set by the host before a launch. The tuned kernels have theirs, of one axis, by value
-/// among their parameters.
+/// Set by the host before a launch. The tuned kernels take those of one axis as a parameter by
+/// value.
 #[externally_visible]
 #[address_space(constant)]
 pub static mut DERIVATIVE3D_WEIGHTS: [f32; 3 * RADIUS] = [0.0; 3 * RADIUS];
 
-// One load and one store per point, 1 + 3 instructions of arithmetic beside the
-// subtractions, weights from constant memory:
+// One load and one store per point, 1 + 3 arithmetic instructions besides the subtractions, and
+// weights from constant memory:
 // gate derivative3d_*_pencil4: LDG = 1, STG = 1, FMUL = 1, FFMA = 3, LD = 0, ST = 0
 // gate derivative3d_*_pencil32: LDG = 8, STG = 8, FMUL = 8, FFMA = 24, LD = 0, ST = 0
 
@@ -66,8 +65,8 @@ pub(super) unsafe fn stencil<const AXIS: usize>(center: *const f32, stride: usiz
     })
 }
 
-/// The sum over m of `weight(m)` times `difference(m)`, the neighbours' m points ahead
-/// less those m points behind: the order of operations of every kernel.
+/// The sum over m of `weight(m)` times `difference(m)`, the neighbour m points ahead less the one m
+/// points behind. Every kernel uses this order of operations.
 #[inline(always)]
 pub(super) fn weighted_sum<T: Real>(
     weight: impl Fn(usize) -> T,
@@ -88,18 +87,17 @@ fn constant_weight<const AXIS: usize>(m: usize) -> f32 {
     unsafe { DERIVATIVE3D_WEIGHTS[RADIUS * AXIS + m - 1] }
 }
 
-/// One tile of pencils whose points lie `axis_stride` elements apart and which
-/// stand side by side along x: the body of the y and z kernels.
+/// Computes one tile of pencils that lie side by side along x, with points `axis_stride` elements
+/// apart: the body of the y and z kernels.
 ///
 /// - Tile: `(len + 2 * RADIUS)` rows of `PENCILS` columns, in dynamic shared
 ///   memory, x fastest.
-/// - Threads: `threadIdx.x` is the pencil; `threadIdx.y` and every
-///   `blockDim.y`-th point after it are the points along the pencil.
-///   `POINTS` of them make up the pencil: `len == POINTS * blockDim.y`.
-/// - Halo: the cell `-m` before the first point is the image of point
-///   `len - overlap - m`, the cell `len - 1 + m` after the last that of point
-///   `overlap + m - 1`. `overlap` is the number of points stored twice: 1 where
-///   both ends of the period are stored, else 0.
+/// - Threads: `threadIdx.x` is the pencil; `threadIdx.y` and every `blockDim.y`-th
+///   point after it are the points along the pencil. A thread has
+///   `POINTS = PENCILS / 4` of them: `len == POINTS * blockDim.y`.
+/// - Halo: the cell `-m` before the first point is the image of point `len - overlap - m`, the cell
+///   `len - 1 + m` after the last that of point `overlap + m - 1`. `overlap` is the number of
+///   points stored twice: 1 if both ends of the period are stored, else 0.
 ///
 /// # Safety
 ///
@@ -124,11 +122,10 @@ pub(super) unsafe fn column_pencils<const AXIS: usize, const PENCILS: usize>(
     let column = thread::thread_idx_x();
     let first = thread::thread_idx_y();
     let step = thread::block_dim_y();
-    // 64 bits: a field may have more than 2³² points, a tile has few.
+    // 64 bits: a field may have more than 2³² points, a tile may not.
     let global = origin + column as usize + first as usize * axis_stride;
     let global_step = step as usize * axis_stride;
-    // Row r of the tile holds the point r - RADIUS. A thread's rows are the same
-    // number of elements apart.
+    // Row r of the tile holds point r - RADIUS. A thread's rows are a constant distance apart.
     let cell = |row: u32| (row * PENCILS as u32 + column) as usize;
     let tile_step = step as usize * PENCILS;
     let radius = RADIUS as u32;
@@ -145,15 +142,14 @@ pub(super) unsafe fn column_pencils<const AXIS: usize, const PENCILS: usize>(
         }
         thread::sync_threads();
 
-        // The tile holds whole pencils, so their periodic images are in it too,
-        // a period further on or back.
+        // The tile holds whole pencils, so it also holds their periodic images, one period away.
         let period = (len - overlap) as usize * PENCILS;
         let from_left_to_image = (radius + overlap) as usize * PENCILS;
         let mut left = tile.add(cell(first));
         let mut h = first;
         while h < radius {
             let image = left.add(from_left_to_image);
-            // Both are read before either is written: one wait instead of two.
+            // Both are read before either is written, so their latencies overlap.
             let (before, after) = (*left.add(period), *image);
             *left = before;
             *image.add(period) = after;
@@ -169,8 +165,8 @@ pub(super) unsafe fn column_pencils<const AXIS: usize, const PENCILS: usize>(
     }
 }
 
-/// The derivative at the points of one access, whose neighbours m points along the axis
-/// are `ahead(m)` and `behind(m)`.
+/// The derivatives at the points of one access. Their neighbours m points away along the axis are
+/// `ahead(m)` and `behind(m)`.
 #[inline(always)]
 pub(super) fn derivative<P: Points>(
     weights: [P::Point; RADIUS],
@@ -188,8 +184,8 @@ where
     })
 }
 
-/// The stored point at place `q` of an axis of `len` points, for `q` up to
-/// [`RADIUS`] beyond either end.
+/// The stored point for place `q` of a periodic axis of `len` points, for `q` up to [`RADIUS`]
+/// beyond either end.
 ///
 /// `overlap` is the number of points of the period stored twice, 0 or 1, and
 /// `len >= RADIUS + overlap`.
@@ -206,12 +202,11 @@ pub(super) fn image(q: i32, len: i32, overlap: i32) -> usize {
     stored as usize
 }
 
-/// The derivative at the places `first .. end` of a periodic line of `len` places that lie
+/// Computes the derivative at the places `first .. end` of a periodic line of `len` places that are
 /// `stride` elements of `P` apart.
 ///
-/// A window of `STEP + 2 * RADIUS` places lives in registers. Each turn loads the next
-/// `STEP` of them, all at once, computes as many points, and hands the last
-/// `2 * RADIUS` on.
+/// A window of `STEP + 2 * RADIUS` places is in registers. Each iteration loads the next `STEP`
+/// places at once, computes as many points, and keeps the last `2 * RADIUS` places for the next.
 ///
 /// # Safety
 ///
@@ -234,18 +229,17 @@ pub(super) unsafe fn march<P: Points<Point = f32>, const STEP: usize>(
 ) {
     let radius = RADIUS as i32;
     let load = |q: i32| {
-        // SAFETY: a stored place, by `image`, since q is at most RADIUS beyond
-        // either end.
+        // SAFETY: `image` returns a stored place, since q is at most RADIUS beyond either end.
         unsafe { load_readonly(f.add(image(q, len, overlap) * stride)) }
     };
     let mut window = [P::ZERO; MAX_STEP + 2 * RADIUS];
     unrolled::<{ 2 * RADIUS }>(|w| window[w] = load(first + w as i32 - radius));
     let mut p = first;
-    // equivalent mutant (comparison): once more, with no point left
+    // equivalent mutant (comparison): one more iteration, with no point left
     while p < end {
         keep_rolled();
         unrolled::<STEP>(|u| {
-            // A last turn may have fewer points: it loads its last place again.
+            // The last iteration may have fewer points: it loads its last place again.
             let ahead = (p + u as i32).min(end - 1) + radius;
             window[2 * RADIUS + u] = load(ahead);
         });
@@ -262,9 +256,9 @@ pub(super) unsafe fn march<P: Points<Point = f32>, const STEP: usize>(
     }
 }
 
-/// The first vector of this thread, and for each of its [`X_VECTORS`] the place in
-/// its row of its first point. `points` in rows of `nx`, each multiple of a vector's begins
-/// one; block b has the vectors from `b * X_BLOCK * X_VECTORS` on.
+/// The first vector of this thread and, for each of its [`X_VECTORS`] vectors, the place of its
+/// first point in the row. The field, `points` points in rows of `nx`, is a sequence of vectors;
+/// block b has the vectors from `b * X_BLOCK * X_VECTORS` on.
 #[inline(always)]
 pub(super) fn x_places<V: Points>(points: usize, nx: u32) -> (usize, [u32; X_VECTORS]) {
     let count = V::COUNT as u32;
@@ -272,12 +266,12 @@ pub(super) fn x_places<V: Points>(points: usize, nx: u32) -> (usize, [u32; X_VEC
         + thread::thread_idx_x() as usize;
     let mut places = [0; X_VECTORS];
     places[0] = if points <= u32::MAX as usize {
-        // Wraps only where the vector is behind the last.
+        // Wraps only if the vector is beyond the last.
         (first as u32).wrapping_mul(count) % nx
     } else {
         (first * V::COUNT % nx as usize) as u32
     };
-    // To the next vector of the thread, in whole rows and points.
+    // The distance to the thread's next vector, modulo whole rows.
     let step = X_BLOCK * count % nx;
     unrolled::<X_VECTORS>(|r| {
         if r > 0 {
@@ -301,7 +295,7 @@ pub(super) fn x_derivative(
     Vector4::of(|e| weighted_sum(|m| weights[m - 1], |m| difference(e, m)))
 }
 
-/// Four consecutive points from anywhere.
+/// Loads four consecutive points at any alignment.
 ///
 /// # Safety
 ///

@@ -8,9 +8,9 @@
 //! Laplacian   (∂²f/∂x² + ∂²f/∂y²) + ∂²f/∂z²
 //! ```
 //!
-//! A block goes along z plane by plane: neighbours along z are in registers, those along
-//! x and y in shared memory (`planes.rs`). Which neighbours of a field are kept, and what
-//! is made of its derivatives, is all that is said here.
+//! A block marches along z plane by plane: neighbours along z are in registers, those along x and y
+//! in shared memory (`planes.rs`). This module defines only which derivatives of which fields each
+//! operator combines, and its launch.
 
 use super::general::{Tables, rule, rule_of};
 use super::planes::{Grid, LINES, Operator, blocks, operator, planes_near_end, vectors};
@@ -18,7 +18,7 @@ use crate::vector::{Points, Vector2F64, Vector4, WARP};
 use cuda_std::prelude::*;
 use cuda_std::{launch_bounds, shared_array};
 
-/// The axes.
+/// The numbers of the axes.
 const X: usize = 0;
 const Y: usize = 1;
 const Z: usize = 2;
@@ -26,15 +26,15 @@ const Z: usize = 2;
 /// Threads of a block along x and y.
 pub const BLOCK: (u32, u32) = (WARP, LINES as u32);
 
-/// Bytes of an access where rows are whole ones; where they are not, it is a point.
+/// Bytes of an access if rows are whole accesses; otherwise an access is one point.
 const ACCESS: usize = size_of::<Vector4>();
 
-/// What a thread has of a plane.
+/// The rows of a thread, and the length of a block's march.
 #[derive(Debug, Clone, Copy)]
 pub struct Share {
-    /// Rows where rows are whole accesses.
+    /// Rows of a thread if rows are whole accesses.
     whole: usize,
-    /// Rows where they are not, in f32 and in f64.
+    /// Rows of a thread if they are not, in f32 and in f64.
     single: [usize; 2],
     /// The most planes that a block goes through.
     longest: u32,
@@ -63,18 +63,18 @@ pub const LAPLACIAN: Share = DIVERGENCE;
 /// Blocks that run at the same time: two on each multiprocessor of an H200.
 const AT_ONCE: usize = 264;
 
-/// Turns of a block's march that its beginning is worth.
+/// The time for the beginning of a block's march, in iterations.
 const BEGINNING: usize = 6;
 
 impl Share {
-    /// Rows of a thread where rows are no whole accesses, for points of so many bytes.
+    /// Rows of a thread if rows are not whole accesses, for points of `size` bytes.
     const fn single(self, size: usize) -> usize {
         self.single[size / size_of::<f64>()]
     }
 
-    /// Blocks along x, and planes that each goes through, for a field of these extents,
-    /// these rules, stencils of this radius and points of so many bytes, or `None` if the
-    /// blocks, or the points of a plane, do not fit `u32`.
+    /// The blocks along x, and the planes that each goes through, for a field of these extents and
+    /// rules, stencils of this radius and points of `size` bytes. `None` if the blocks, or the
+    /// points of a plane, do not fit `u32`.
     #[must_use]
     pub const fn blocks_and_segment(
         self,
@@ -94,8 +94,8 @@ impl Share {
             (self.single(size), 1)
         };
         let near_end = planes_near_end(radius, rule_of(rules, Z));
-        // The points near one-sided ends are left to the blocks that have them: with
-        // short segments no block has many.
+        // A block also computes the points near one-sided ends in its part; short segments keep
+        // their number small.
         let one_sided =
             rule_of(rules, X) == rule::ONE_SIDED || rule_of(rules, Y) == rule::ONE_SIDED;
         let longest = if one_sided {
@@ -121,23 +121,23 @@ impl Share {
     }
 }
 
-/// How an operator is launched.
+/// The launch of an operator.
 #[cfg(not(target_arch = "nvptx64"))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct March {
     /// Planes that a block goes through.
     pub segment: u32,
-    /// The launch's.
+    /// The geometry of the launch.
     pub geometry: crate::registry::Geometry,
 }
 
 #[cfg(not(target_arch = "nvptx64"))]
 impl Share {
-    /// The launch for points of so many bytes, with the radius and the rules of `field`.
+    /// The launch for points of `size` bytes, with the radius and the rules of `field`.
     ///
     /// # Errors
     ///
-    /// [`Refusal`](crate::registry::Refusal) for extents that the kernel does not count.
+    /// [`Refusal`](crate::registry::Refusal) for extents that exceed what the kernel can count.
     pub fn march(
         self,
         kernel: &'static str,
@@ -158,12 +158,12 @@ impl Share {
 /// The fewest planes that a block goes through.
 const MIN_SEGMENT: u32 = 2;
 
-/// Bytes of a plane from which every operator goes through [`LONG_SEGMENT`] planes or more: the
-/// second-level cache keeps less of what the next block reads again.
+/// For planes of at least this many bytes the longest march is at least [`LONG_SEGMENT`] planes:
+/// the second-level cache then keeps less of what the next block reads again.
 const LARGE_PLANE: usize = 2 << 20;
 const LONG_SEGMENT: u32 = 16;
 
-/// The most, where there are one-sided ends along x or y.
+/// The most planes of a march with one-sided ends along x or y.
 const MAX_SEGMENT_AT_ENDS: u32 = 8;
 
 // gate derivative3d_general_gradient_*: spills = 0, stack = 0, LD = 0, ST = 0
@@ -171,9 +171,9 @@ const MAX_SEGMENT_AT_ENDS: u32 = 8;
 // gate derivative3d_general_curl_*: spills = 0, stack = 0, LD = 0, ST = 0
 // gate derivative3d_general_laplacian_*: spills = 0, stack = 0, LD = 0, ST = 0
 
-/// Entry points: a name, the type, what one access moves where rows are whole ones, the
-/// operator, its fields, its outputs and the derivatives of each, the share of a thread,
-/// and how many blocks a multiprocessor shall have.
+/// Declares entry points: name, real type, vector of a whole access, operator, its fields, its
+/// outputs and the number of derivatives of each, share of a thread, blocks that a multiprocessor
+/// must be able to hold.
 macro_rules! kernels {
     ($(
         $(#[$what:meta])*
@@ -183,18 +183,16 @@ macro_rules! kernels {
         $(#[$what])*
         ///
         /// All fields: `nx * ny * nz` elements, x fastest. `rules`: for each axis one of
-        /// [`rule`](super::general::rule), that of x in the lowest byte. `segment`: the
-        /// planes that a block goes through. `tables`: those for the order of the
-        /// derivatives.
+        /// [`rule`](super::general::rule), that of x in the lowest byte. `segment`: the planes that
+        /// a block goes through. `tables`: the tables for the order of the derivatives.
         ///
         /// # Safety
         ///
-        /// - The fields read are readable and those written writable for `nx * ny * nz`
-        ///   elements, all aligned to 16 bytes; none that is written overlaps another, and
-        ///   nothing else accesses it during the launch.
-        /// - `radius` is 1 to 4; each axis has the fewest points that
-        ///   [`min_len`](super::general::min_len) says, or more, and at most
-        ///   [`MAX_LEN`](super::general::MAX_LEN); a plane has fewer than 2³².
+        /// - The fields read are readable and those written writable for `nx * ny * nz` elements,
+        ///   all aligned to 16 bytes; a written field overlaps no other field, and nothing else
+        ///   accesses it during the launch.
+        /// - `radius` is 1 to 4; each axis has at least [`min_len`](super::general::min_len) and at
+        ///   most [`MAX_LEN`](super::general::MAX_LEN) points; a plane has fewer than 2³².
         /// - `segment >= 1`; blocks of [`BLOCK`] threads, as many along x as
         #[doc = concat!("  [`", stringify!($share), "`] says.")]
         #[kernel]

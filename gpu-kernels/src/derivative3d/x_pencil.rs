@@ -3,10 +3,10 @@
 //! - Tile: `PENCILS` rows of `nx + 8` elements in dynamic shared memory.
 //! - Grid: `(ny / PENCILS, nz)`; blocks of `(nx, 4)` threads; a thread computes
 //!   1 point (4 pencils) or 8 (32 pencils).
-//! - A row of the tile is contiguous in device memory: loads and stores are
-//!   coalesced for either tile. Eight points per thread save seven eighths of
-//!   the index arithmetic and give each thread eight loads in flight.
-//! - Moves 4 bytes in and 4 bytes out per point; 11 flops per point.
+//! - A row of the tile is contiguous in device memory, so loads and stores are coalesced with both
+//!   tiles. Eight points per thread save seven eighths of the index arithmetic and give each thread
+//!   eight loads in flight.
+//! - Reads 4 bytes and writes 4 bytes per point; 11 flops per point.
 
 use super::stencil::{PENCILS_IN_FLIGHT, PENCILS_LARGE, PENCILS_SMALL, RADIUS, stencil};
 use cuda_std::prelude::*;
@@ -14,8 +14,8 @@ use cuda_std::shared;
 
 /// ∂f/∂x, a tile of 4 pencils, 1 point per thread.
 ///
-/// `f` and `df`: `nx * ny * nz` elements, x fastest. `overlap` is 1 where both
-/// end points of the period are stored, else 0.
+/// `f` and `df`: `nx * ny * nz` elements, x fastest. `overlap` is 1 if both end points of the
+/// period are stored, else 0.
 ///
 /// # Safety
 ///
@@ -33,8 +33,8 @@ pub unsafe fn derivative3d_x_pencil4(f: *const f32, df: *mut f32, nx: u32, ny: u
 
 /// ∂f/∂x, a tile of 32 pencils, 8 points per thread.
 ///
-/// `f` and `df`: `nx * ny * nz` elements, x fastest. `overlap` is 1 where both
-/// end points of the period are stored, else 0.
+/// `f` and `df`: `nx * ny * nz` elements, x fastest. `overlap` is 1 if both end points of the
+/// period are stored, else 0.
 ///
 /// # Safety
 ///
@@ -46,10 +46,10 @@ pub unsafe fn derivative3d_x_pencil32(f: *const f32, df: *mut f32, nx: u32, ny: 
     unsafe { x_pencils::<PENCILS_LARGE>(f, df, nx, ny, overlap) }
 }
 
-// Two blocks of 1024 threads, which 256 points along x make, have this many:
+// 256 points along x make blocks of 1024 threads; two of them leave each thread this many:
 // gate derivative3d_x_pencil32: registers <= 32
 
-/// One tile of `PENCILS` rows.
+/// Computes one tile of `PENCILS` rows.
 ///
 /// # Safety
 ///
@@ -71,12 +71,11 @@ unsafe fn x_pencils<const PENCILS: usize>(
     let first = thread::thread_idx_y();
     let first_row = thread::block_idx_y() * ny + thread::block_idx_x() * PENCILS as u32 + first;
     let step = PENCILS_IN_FLIGHT as u32;
-    // 64 bits: a field may have more than 2³² points, a tile has few.
+    // 64 bits: a field may have more than 2³² points, a tile may not.
     let global = first_row as usize * nx as usize + i as usize;
     let global_step = step as usize * nx as usize;
-    // The tile as this thread's first row sees it; its others are the same
-    // number of elements further on each time. Element r of a row holds the
-    // point r - RADIUS.
+    // An element of this thread's first row of the tile; its other rows follow at a constant
+    // distance. Element r of a row holds point r - RADIUS.
     let row = |element: u32| (first * row_len + element) as usize;
     let row_step = (step * row_len) as usize;
 
@@ -92,13 +91,12 @@ unsafe fn x_pencils<const PENCILS: usize>(
         }
         thread::sync_threads();
 
-        // The tile holds whole pencils, so their periodic images are in it too,
-        // a period further on or back.
+        // The tile holds whole pencils, so it also holds their periodic images, one period away.
         if i < radius {
-            // Row after row, and read and written in turns: the images of several rows
-            // read before any is written are 4 % faster at 64 points along x and 8 %
-            // slower at 256 (measured on an H200; presumably the two blocks of a
-            // multiprocessor then load at the same time and compute at the same time).
+            // Each row is read and written before the next. Reading the images of several rows
+            // before writing any is 4 % faster at 64 points along x and 8 % slower at 256 (measured
+            // on an H200; presumably the two blocks of a multiprocessor then load at the same time
+            // and compute at the same time).
             let (left, last) = (tile.add(row(i)), tile.add(row(nx - overlap + i)));
             let (right, next) = (tile.add(row(nx + radius + i)), own.add(overlap as usize));
             for n in 0..points {

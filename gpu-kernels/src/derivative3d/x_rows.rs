@@ -1,23 +1,21 @@
-//! ∂f/∂x of the 8th order with 16 bytes per load, in f32 and f64, whatever lies beyond the
-//! ends of the rows.
+//! ∂f/∂x of the 8th order with 16 bytes per load, in f32 and f64, for any boundary rule.
 //!
 //! - The field is a sequence of vectors of 16 bytes: thread t of block b has the vectors
 //!   `b * X_BLOCK * X_VECTORS + t` and every [`X_BLOCK`]-th after it, [`X_VECTORS`] in all.
-//! - The stencil reaches 4 points to either side, which is one vector of f32 and two of f64.
-//!   A thread loads its own vector and those: lanes beside each other ask for the same ones
-//!   at the same time, so that one comes from memory and the others from the first-level
-//!   cache.
-//! - A vector beyond an end of its row is put together from the points that stand for its
-//!   own, one by one, or is the value that is fixed there.
-//! - Near one-sided ends a thread computes its points one after the other, from the points
-//!   at that end.
+//! - The stencil reaches 4 points to either side, which is one vector of f32 and two of f64. A
+//!   thread loads its own vector and these. Neighbouring lanes load the same vectors at the same
+//!   time, so each comes from memory once and otherwise from the first-level cache.
+//! - A vector beyond an end of its row is gathered point by point from the images that the boundary
+//!   rule gives, or holds the fixed value.
+//! - Near one-sided ends a thread computes its points one after another, from the points at that
+//!   end.
 //!
 //! # What limits it
 //!
 //! - Bytes: each point is read once from memory and written once.
-//! - The first-level cache moves 128 bytes a clock: of the vectors of a warp 12 times that in
-//!   f32 and 20 in f64, for 4 and 8 times that from memory. Predicted: 225 of the 505 µs that
-//!   a field of 512³ points in f64 takes at 4.25 TB/s, so the speed of a copy.
+//! - The first-level cache moves 128 bytes a clock. The loads of a warp are 12 times that in f32
+//!   and 20 times in f64, for 4 and 8 times that from memory. Predicted: 225 of the 505 µs that a
+//!   field of 512³ points in f64 takes at 4.25 TB/s, so the speed of a copy.
 
 use super::general::{Images, Line, MAX_END_POINTS, Table, rule};
 use super::general_real::Real;
@@ -31,31 +29,31 @@ use cuda_std::prelude::*;
 /// The most points of a vector.
 const MAX_COUNT: usize = 4;
 
-/// The most vectors whose points a vector's derivatives are made of.
+/// The most vectors that the derivatives of a vector's points depend on.
 const MAX_NEAR: usize = 5;
 
 // gate derivative3d_x_rows_*: registers <= 64, spills = 0, stack = 0, LD = 0, ST = 0
 // gate derivative3d_x_rows_f32: LDG.E.128 = 6, STG.E.EF.128 = 2
 // gate derivative3d_x_rows_f64: LDG.E.128 = 10, STG.E.EF.128 = 2
 
-/// Entry points: a name, the type, its vector, and what rows must be.
+/// Declares entry points: name, real type, vector type, restriction on rows.
 macro_rules! kernels {
     ($($name:ident: $real:ident, $vector:ty, $restriction:literal;)+) => {$(
         #[doc = concat!("∂f/∂x in `", stringify!($real), "`, for rows of whole vectors.")]
         ///
         /// `f` and `df`: `points` elements, rows of `nx`. `rule`: one of
-        /// [`rule`](super::general::rule). `table`: the axis' for first derivatives of the 8th
-        /// order.
+        /// [`rule`](super::general::rule). `table`: the axis' table for first derivatives of the
+        /// 8th order.
         ///
         /// # Safety
         ///
         /// - `f` is readable and `df` writable for `points` elements, both aligned to 16
         ///   bytes; they do not overlap, nobody writes `f` and nothing else accesses `df`
         ///   during the launch.
-        /// - `nx` is a whole number of vectors of 16 bytes, `points` one of rows.
-        /// - A one-dimensional grid of a block of `X_BLOCK` threads for every
-        ///   `X_BLOCK * X_VECTORS` vectors, the last of which may have fewer.
-        /// - `nx` is at least what [`min_len`](super::general::min_len) says and below 2³¹ - 4096.
+        /// - `nx` is a whole number of vectors of 16 bytes, `points` a whole number of rows.
+        /// - A one-dimensional grid with a block of `X_BLOCK` threads for every
+        ///   `X_BLOCK * X_VECTORS` vectors; the last block may have fewer.
+        /// - `nx` is at least [`min_len`](super::general::min_len) and below 2³¹ - 4096.
         #[kernel]
         #[launch_bounds(X_BLOCK)]
         pub unsafe fn $name(
@@ -86,7 +84,7 @@ kernels! {
     derivative3d_x_rows_f64: f64, Vector2F64, "nx is even";
 }
 
-/// The vectors of this thread.
+/// Computes the vectors of this thread.
 ///
 /// # Safety
 ///
@@ -110,7 +108,7 @@ unsafe fn rows<V: Points>(
     let vector = |r: usize| first + r * X_BLOCK as usize;
     let images = Images::of(rule, nx);
     let source = f.cast::<V>();
-    // The row of a vector, as a line of points.
+    // The row of vector `r`, as a line of points.
     let line = |r: usize| Line {
         axis: 0,
         first: f.wrapping_add(vector(r) * V::COUNT - places[r] as usize),
@@ -120,10 +118,9 @@ unsafe fn rows<V: Points>(
         table,
     };
 
-    // SAFETY: loads are of vectors below `vectors`. One that begins at a place of the row is
-    // of that row, which is a whole number of vectors; the points that stand for others are
-    // of the row as well, which has as many as `min_len` says. Threads own different vectors
-    // of df.
+    // SAFETY: loads are of vectors below `vectors`. A vector that begins in the row is within it,
+    // since rows are whole vectors; images are in the row as well, which has at least `min_len`
+    // points. Threads own different vectors of df.
     unsafe {
         let mut near = [[V::ZERO; MAX_NEAR]; X_VECTORS];
         unrolled::<X_VECTORS>(
@@ -134,7 +131,8 @@ unsafe fn rows<V: Points>(
                         #[inline(always)]
                         |w| {
                             if w <= 2 * reach {
-                                // Before the row it wraps around, and is beyond its end.
+                                // A place before the row wraps around and so compares as beyond its
+                                // end.
                                 let place = places[r]
                                     .wrapping_add(w as u32 * count)
                                     .wrapping_sub(radius);

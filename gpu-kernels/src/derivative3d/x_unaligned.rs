@@ -1,20 +1,20 @@
-//! ∂f/∂x with 16 bytes per load, for rows that begin anywhere.
+//! ∂f/∂x with 16 bytes per load, for rows at any alignment.
 //!
-//! As [`x_vector`](super::x_vector), but where `nx` is no multiple of 4 a vector may
-//! hold the end of one row and the beginning of the next, and its place in its row
-//! is different in each row.
+//! As [`x_vector`](super::x_vector), but if `nx` is no multiple of 4, a vector may hold the end of
+//! one row and the beginning of the next, and the places of vectors in their rows differ from row
+//! to row.
 //!
-//! - Points with all their neighbours in their own row are computed as there: in
-//!   memory the row is all around them. A vector of four such is one store, of fewer
-//!   one store for each.
-//! - The 4 points at either end of each row that lie in the block's part of the field
-//!   are then dealt out to its threads, one by one, with neighbours loaded one by one,
-//!   from the first-level cache. In rows of 500 points a block of 1024 has some 16 of
-//!   them: one warp computes them at once.
-//! - The last vector may have fewer than 4 points. They are at the end of a row, too.
+//! - Points with all their neighbours in their own row are computed as there, since these
+//!   neighbours are adjacent in memory. A vector of four such points takes one store; with fewer,
+//!   each takes its own.
+//! - The 4 points at either end of each row that lie in the block's part of the field are then
+//!   distributed over its threads, one point each, with neighbours loaded one by one from the
+//!   first-level cache. In rows of 500 points a block of 1024 points has about 16 of them: one warp
+//!   computes them together.
+//! - The last vector may have fewer than 4 points. They are also at the end of a row.
 //!
-//! Predicted: near the speed of [`x_vector`](super::x_vector) in long rows, less where
-//! rows are short: in rows of 8 points all are computed one by one.
+//! Predicted: near the speed of [`x_vector`](super::x_vector) in long rows, less in short ones: in
+//! rows of 8 points all points are computed one by one.
 
 use super::stencil::{RADIUS, X_BLOCK, X_VECTORS, image, weighted_sum, x_derivative, x_places};
 use crate::loops::{keep_rolled, unrolled};
@@ -28,9 +28,8 @@ use cuda_std::prelude::*;
 
 /// ∂f/∂x, 4 points per access, for rows of any number of points.
 ///
-/// `f` and `df`: `points` elements, rows of `nx`. `overlap` is 1 where both end
-/// points of the period are stored, else 0. `weights`: over the spacing, those of the
-/// nearest neighbours first.
+/// `f` and `df`: `points` elements, rows of `nx`. `overlap` is 1 if both end points of the period
+/// are stored, else 0. `weights`: over the spacing, those of the nearest neighbours first.
 ///
 /// # Safety
 ///
@@ -96,7 +95,7 @@ pub unsafe fn derivative3d_x_unaligned4(
         let value = x_derivative(weights, left, own[r], right);
         let place = places[r];
         if point(r) < points {
-            // equivalent mutant (comparison): the other way stores the same points
+            // equivalent mutant (comparison): the other branch stores the same points
             if place >= radius && place + COUNT as u32 + radius <= nx {
                 // SAFETY: four points of one row, which no other thread writes.
                 unsafe { store_streaming(df.add(point(r)).cast::<Vector4>(), value) };
@@ -106,8 +105,8 @@ pub unsafe fn derivative3d_x_unaligned4(
                     // equivalent mutant (arithmetic): the next row's points are near its beginning
                     let i = if i >= nx { i - nx } else { i };
                     if i >= radius && i + radius < nx {
-                        // SAFETY: a point inside a row, and so one of the field; the
-                        // threads below write others.
+                        // SAFETY: the point is inside a row, and so in the field; the loop below
+                        // writes other points.
                         unsafe { store_streaming(df.add(point(r) + e), value.point(e)) };
                     }
                 });
@@ -115,20 +114,20 @@ pub unsafe fn derivative3d_x_unaligned4(
         }
     });
 
-    // The ends of the rows, as far as they are in the block's part of the field.
+    // The ends of the rows that are in the block's part of the field.
     let per_block = COUNT * X_BLOCK as usize * X_VECTORS;
     let begin = thread::block_idx_x() as usize * per_block;
     let len = per_block.min(points - begin) as u32;
-    // The place of the block's first point: that of its first thread.
+    // The place of the block's first point in its row.
     let offset = if points <= u32::MAX as usize {
         begin as u32 % nx
     } else {
-        // equivalent mutant (arithmetic): in all fields that tests have memory for, below
-        // 2³² points, which do not come here
+        // equivalent mutant (arithmetic): tests have memory only for fields below 2³² points, which
+        // do not reach this
         (begin % nx as usize) as u32
     };
-    // The rows with points here, and the points near the ends of each: those before
-    // `radius` and those behind, unless the row is shorter than both.
+    // The number of rows with points in this block, and the points near the ends of each row:
+    // `radius` at either end, or the whole row if it is shorter.
     let rows = (offset + len).div_ceil(nx);
     let ends = nx.min(2 * radius);
     let mut nth = thread::thread_idx_x();
@@ -136,19 +135,19 @@ pub unsafe fn derivative3d_x_unaligned4(
         keep_rolled();
         let (row, end) = (nth / ends, nth % ends);
         let i = if end < radius { end } else { nx - ends + end };
-        // From the first point of the first row.
+        // The distance from the first point of the first row.
         let from_row = row * nx + i;
         if from_row >= offset && from_row < offset + len {
             let row = begin + (row * nx) as usize - offset as usize;
             let at = |i: i32| {
-                // SAFETY: a point of the row, by `image`.
+                // SAFETY: `image` returns a point of the row.
                 unsafe { load_readonly(f.add(row + image(i, nx as i32, overlap as i32))) }
             };
             let place = i as i32;
             let difference = |m: usize| at(place + m as i32) - at(place - m as i32);
             let value = weighted_sum(|m| weights[m - 1], difference);
-            // SAFETY: a point of the row, near its end: no thread writes it above, and
-            // no other here.
+            // SAFETY: a point near an end of the row: no thread writes it above, and no other
+            // thread here.
             unsafe { store_streaming(df.add(row + i as usize), value) };
         }
         nth += X_BLOCK;

@@ -1,31 +1,30 @@
-//! ∂f/∂x with 16 bytes per load and the neighbours by shuffle.
+//! ∂f/∂x with 16 bytes per load and neighbours from shuffles.
 //!
-//! - The field is a sequence of vectors of 4 points, whatever its rows: thread t
-//!   of block b has the vectors `b * X_BLOCK * X_VECTORS + t` and every
-//!   [`X_BLOCK`]-th after it, [`X_VECTORS`] in all. Neighbouring lanes have
-//!   neighbouring vectors.
-//! - The stencil reaches 4 points to either side, which is one vector: what a lane
-//!   needs is its own vector and those of the lanes before and behind it, by
-//!   8 shuffles. No shared memory, no barrier.
-//! - The first and the last lane of a warp load the vector that no lane of theirs
-//!   has; the first and the last vector of a row take the periodic image instead,
-//!   4 points one by one, since with an end point stored twice they are not aligned.
-//! - All loads of a thread come before its first store. Stores are streaming: what
-//!   is written is not read again, what is read may be, by the warp next to it.
+//! - The field is a sequence of vectors of 4 points, regardless of rows: thread t of block b has
+//!   the vectors `b * X_BLOCK * X_VECTORS + t` and every [`X_BLOCK`]-th after it, [`X_VECTORS`] in
+//!   all. Neighbouring lanes have neighbouring vectors.
+//! - The stencil reaches 4 points to either side, which is one vector: a lane needs its own vector
+//!   and those of the previous and the next lane, which take 8 shuffles. No shared memory, no
+//!   barrier.
+//! - The first and the last lane of a warp load the vector that no lane of the warp has. The first
+//!   and the last vector of a row use the periodic image instead, 4 points loaded one by one, since
+//!   they are not aligned if an end point is stored twice.
+//! - All loads of a thread come before its first store. Stores are streaming: written points are
+//!   not read again, while loaded points may be, by the neighbouring warp.
 //!
 //! # What limits it
 //!
-//! - Bytes: 4 in and 4 out per point; of the loads at a warp's ends, 2 in 32, nearly
-//!   all hit a cache.
-//! - Instructions per vector: 32 of arithmetic, 8 shuffles, a load and a store,
-//!   about 30 for the ends of rows and the index: 75 for 32 bytes. At 18 bytes per clock and
-//!   multiprocessor (4.3 TB/s on 132 of them) a warp's vector takes 57 clocks, in
-//!   which 228 instructions could be issued. Predicted: the speed of a copy.
+//! - Bytes: 4 in and 4 out per point; the additional loads at a warp's ends, 2 in 32, nearly all
+//!   hit a cache.
+//! - Instructions per vector: 32 of arithmetic, 8 shuffles, a load and a store, about 30 for the
+//!   ends of rows and the index: 75 for 32 bytes. At 18 bytes per clock and multiprocessor (4.3
+//!   TB/s on 132 of them) the vectors of a warp take 57 clocks, in which 228 instructions can be
+//!   issued. Predicted: the speed of a copy.
 //!
-//! Measured, and what else was tried: `docs/tuning/derivative3d.md`.
+//! Measurements and other variants: `docs/tuning/derivative3d.md`.
 //!
-//! [`derivative3d_x_vector4()`] is for rows of a multiple of 4 points, which begin
-//! with a vector. In [`x_unaligned`](super::x_unaligned) they need not.
+//! [`derivative3d_x_vector4()`] is for rows of a multiple of 4 points, so every row begins with a
+//! vector. [`x_unaligned`](super::x_unaligned) is for other rows.
 
 use super::stencil::{RADIUS, X_BLOCK, X_VECTORS, gather, x_derivative, x_places};
 use crate::loops::unrolled;
@@ -39,16 +38,15 @@ use cuda_std::prelude::*;
 
 /// ∂f/∂x, 4 points per access, for rows of a multiple of 4 points.
 ///
-/// `f` and `df`: `points` elements, rows of `nx`. `overlap` is 1 where both end
-/// points of the period are stored, else 0. `weights`: over the spacing, those of the
-/// nearest neighbours first.
+/// `f` and `df`: `points` elements, rows of `nx`. `overlap` is 1 if both end points of the period
+/// are stored, else 0. `weights`: over the spacing, those of the nearest neighbours first.
 ///
 /// # Safety
 ///
 /// - `f` is readable and `df` writable for `points` elements, both aligned to 16
 ///   bytes; they do not overlap, nobody writes `f` and nothing else accesses `df`
 ///   during the launch.
-/// - `nx` is a multiple of 4, `points` one of `nx`.
+/// - `nx` is a multiple of 4, `points` a multiple of `nx`.
 /// - A one-dimensional grid of `ceil(points / (4 * X_BLOCK * X_VECTORS))` blocks of
 ///   `X_BLOCK` threads.
 /// - `overlap <= 1`, `nx >= 4 + overlap`, `nx < 2³¹`.
@@ -66,17 +64,16 @@ pub unsafe fn derivative3d_x_vector4(
     let (first, places) = x_places::<Vector4>(points, nx);
     let vectors = points / Vector4::COUNT;
     let vector = |r: usize| first + r * X_BLOCK as usize;
-    // The first or the last of its row.
+    // Whether vector `r` is the first or the last of its row.
     let begins = |r: usize| places[r] == 0;
     let ends = |r: usize| places[r] + Vector4::COUNT as u32 == nx;
     let period = (nx - overlap) as usize;
     let source = f.cast::<Vector4>();
 
-    // SAFETY: loads are of vectors below `vectors`. The row of a vector that begins
-    // it goes on for nx >= 4 + overlap points, so that its image, 4 points ending
-    // `overlap` before the row's end, is in it; likewise the one at the end. A vector
-    // that does not begin its row has one before it, one that does not end it one
-    // behind it. All lanes shuffle. Threads own different vectors of df.
+    // SAFETY: loads are of vectors below `vectors`. A row has nx >= 4 + overlap points, so the
+    // image of its first vector, 4 points ending `overlap` before the row's end, is in it; likewise
+    // that of its last vector. A vector that does not begin its row has one before it, one that
+    // does not end it one behind it. All lanes shuffle. Threads own different vectors of df.
     unsafe {
         let mut own = [Vector4::ZERO; X_VECTORS];
         let mut before = own;

@@ -1,32 +1,30 @@
-//! ∂f/∂y by marching along y, with the neighbours in registers.
+//! ∂f/∂y by marching along y with the neighbours in registers.
 //!
-//! - A column is one access wide in x, 2 points or 1. A thread goes along
-//!   `segment` points of it and keeps the points that the stencil needs in registers
-//!   (`march`): no shared memory, no barrier. With segments of
-//!   `STEP` points that is a single turn: 24 loads, all of them under way at once,
-//!   and 16 stores.
-//! - Where a segment begins and ends, 8 points are loaded a second time. The threads
-//!   that load them first run at about the same time, so that they are in the caches:
-//!   half as many reads again from the second level, none from memory. Longer segments
-//!   have less of that and were slower all the same: fewer threads, which do not all
-//!   load at the same time, hide less of the latency.
-//! - A warp's access is one run of 256 bytes (2 points per lane) or 128 (1 point), of
-//!   one row if rows are long enough.
-//! - Threads: `threadIdx.x` is the column of a chunk of `blockDim.x` of them,
-//!   `threadIdx.y` the segment; segments are counted through all planes, so that no
-//!   thread idles because `ny` is small. Blocks run through the chunks first, then
-//!   the segments.
+//! - A column is one access wide in x, 2 points or 1. A thread marches along `segment` points of it
+//!   and keeps the points that the stencil needs in registers (`march`): no shared memory, no
+//!   barrier. With segments of `STEP` points that is a single iteration: 24 loads, all in flight at
+//!   once, and 16 stores.
+//! - At the beginning and end of a segment 8 points are loaded a second time. The threads that load
+//!   them first run at about the same time, so the points are in the caches: half as many
+//!   additional reads from the second level, none from memory. Longer segments have fewer such
+//!   loads but are slower: fewer threads, which do not all load at the same time, hide less of the
+//!   latency.
+//! - A warp's access is one run of 256 bytes (2 points per lane) or 128 (1 point), in one row if
+//!   rows are long enough.
+//! - Threads: `threadIdx.x` is the column of a chunk of `blockDim.x` of them, `threadIdx.y` the
+//!   segment; segments are numbered across all planes, so no thread idles because `ny` is small.
+//!   Block numbers run through the chunks first, then through the segments.
 //!
 //! # What limits it
 //!
 //! - Bytes: 4 in and 4 out per point.
-//! - Instructions per 2 points of a lane: 16 of arithmetic, a load and a half, a store,
-//!   about 25 for the place, its image and the end of the segment: 45 of the 114 that
-//!   there is time for at 4.3 TB/s. Predicted: the speed of a copy.
-//! - In flight: 24 loads of 8 bytes in each of 896 threads of a multiprocessor, 168 KiB,
-//!   where 40 KiB hide the latency of an H200's memory.
+//! - Instructions per 2 points of a lane: 16 of arithmetic, a load and a half, a store, about 25
+//!   for the place, its image and the end of the segment: 45, where 114 fit into the time at 4.3
+//!   TB/s. Predicted: the speed of a copy.
+//! - In flight: 24 loads of 8 bytes in each of 896 threads of a multiprocessor, 168 KiB; 40 KiB
+//!   suffice to hide the latency of an H200's memory.
 //!
-//! Measured, and what else was tried: `docs/tuning/derivative3d.md`.
+//! Measurements and other variants: `docs/tuning/derivative3d.md`.
 
 use super::stencil::{COLUMN_BLOCK, RADIUS, march};
 use crate::vector::{Points, Vector2};
@@ -41,12 +39,12 @@ const STEP: usize = 16;
 // gate derivative3d_y_column1: registers <= 64, spills = 0, stack = 0, LD = 0, ST = 0
 // gate derivative3d_y_column1: LDG = 24, STG = 16, FMUL = 16, FFMA = 48
 
-/// ∂f/∂y, columns of 2 points in x.
+/// ∂f/∂y with columns of 2 points in x.
 ///
-/// `f` and `df`: `nx * ny * nz` elements, x fastest. `overlap` is 1 where both
-/// end points of the period are stored, else 0. `segment`: the points that a thread
-/// goes along; `chunks`: how many chunks of `blockDim.x` columns a row has; `weights`:
-/// over the spacing, those of the nearest neighbours first.
+/// `f` and `df`: `nx * ny * nz` elements, x fastest. `overlap` is 1 if both end points of the
+/// period are stored, else 0. `segment`: the points that a thread marches along; `chunks`: the
+/// number of chunks of `blockDim.x` columns in a row; `weights`: over the spacing, those of the
+/// nearest neighbours first.
 ///
 /// # Safety
 ///
@@ -54,9 +52,9 @@ const STEP: usize = 16;
 ///   16 bytes; they do not overlap, nobody writes `f` and nothing else accesses `df`
 ///   during the launch.
 /// - `nx` is even; `chunks` is `ceil(nx / 2 / blockDim.x)`.
-/// - `segment >= 1`. With `segments` for `ceil(ny / segment)`, a one-dimensional grid
-///   of `chunks * ceil(segments * nz / blockDim.y)` blocks, and
-///   `segments * nz + blockDim.y` fits `u32`. Blocks have [`COLUMN_BLOCK`] threads.
+/// - `segment >= 1`. With `segments = ceil(ny / segment)`, a one-dimensional grid of
+///   `chunks * ceil(segments * nz / blockDim.y)` blocks, and `segments * nz + blockDim.y` fits
+///   `u32`. Blocks have [`COLUMN_BLOCK`] threads.
 /// - `overlap <= 1`, `ny >= 4 + overlap`, `ny + segment < 2³¹ - 64`.
 #[kernel]
 #[launch_bounds(COLUMN_BLOCK)]
@@ -89,7 +87,7 @@ pub unsafe fn derivative3d_y_column2(
     }
 }
 
-/// ∂f/∂y, columns of 1 point in x: for rows of any number of points.
+/// ∂f/∂y with columns of 1 point in x, for rows of any number of points.
 ///
 /// Arguments as for [`derivative3d_y_column2()`].
 ///
@@ -115,11 +113,11 @@ pub unsafe fn derivative3d_y_column1(
     unsafe { y_columns::<f32>(f, df, nx, ny, nz, overlap, segment, chunks, weights) }
 }
 
-/// The segment of this thread.
+/// Computes the segment of this thread.
 ///
 /// # Safety
 ///
-/// As the entry points, with `P::COUNT` for the 2 or 1.
+/// As the entry points, with `P::COUNT` in place of 2 or 1.
 #[inline(always)]
 #[allow(clippy::too_many_arguments)]
 unsafe fn y_columns<P: Points<Point = f32>>(
@@ -145,7 +143,7 @@ unsafe fn y_columns<P: Points<Point = f32>>(
     }
     let first = part * segment;
     let end = (first + segment).min(ny);
-    // 64 bits: a field may have more than 2³² points.
+    // 64 bits, since a field may have more than 2³² points.
     let origin = k as usize * (ny as usize * row) + column;
     // SAFETY: k < nz and column < row, so place p < ny of the line is a vector of the
     // field; lines and their segments are disjoint.

@@ -1,17 +1,16 @@
-//! ∂f/∂z by marching along z, with the neighbours in registers.
+//! ∂f/∂z by marching along z with the neighbours in registers.
 //!
-//! As [`y_column`](super::y_column), but for what lies side by side: a plane is one
-//! sequence of points, whatever its rows, and columns are 2 points of it if the plane
-//! has an even number of them, else 1.
+//! As [`y_column`](super::y_column), except that a plane counts as one sequence of points,
+//! regardless of rows; columns are 2 points wide if the plane has an even number of points, else 1.
 //!
-//! - Blocks run through the plane first and then through the segments, so that the
-//!   blocks at work at any time are near the same z: the planes at the seam of two
-//!   segments are still in the second-level cache when they are read again.
-//! - A segment of 16 points is two turns of `STEP`: loads of 24 planes at a time were
-//!   slower in large fields.
+//! - Block numbers run through the plane first and then through the segments, so the blocks that
+//!   run at the same time have nearly the same z: the planes at the seam of two segments are still
+//!   in the second-level cache when they are read again.
+//! - A segment of 16 points takes two iterations of `STEP`: loads of 24 planes at a time are slower
+//!   in large fields.
 //! - Bytes and instructions: as for y. Predicted: the speed of a copy.
 //!
-//! Measured, and what else was tried: `docs/tuning/derivative3d.md`.
+//! Measurements and other variants: `docs/tuning/derivative3d.md`.
 
 use super::stencil::{COLUMN_BLOCK, RADIUS, march};
 use crate::vector::{Points, Vector2};
@@ -26,12 +25,11 @@ const STEP: usize = 8;
 // gate derivative3d_z_column1: registers <= 64, spills = 0, stack = 0, LD = 0, ST = 0
 // gate derivative3d_z_column1: LDG = 16, STG = 8, FMUL = 8, FFMA = 24
 
-/// ∂f/∂z, columns of 2 points in the plane.
+/// ∂f/∂z with columns of 2 points in the plane.
 ///
-/// `f` and `df`: `plane * nz` elements. `overlap` is 1 where both end points of the
-/// period are stored, else 0. `segment`: the points that a thread goes along;
-/// `chunks`: how many blocks have the columns of the plane; `weights`: over the spacing,
-/// those of the nearest neighbours first.
+/// `f` and `df`: `plane * nz` elements. `overlap` is 1 if both end points of the period are stored,
+/// else 0. `segment`: the points that a thread marches along; `chunks`: the number of blocks for
+/// the columns of the plane; `weights`: over the spacing, those of the nearest neighbours first.
 ///
 /// # Safety
 ///
@@ -71,7 +69,7 @@ pub unsafe fn derivative3d_z_column2(
     }
 }
 
-/// ∂f/∂z, columns of 1 point: for planes of any number of points.
+/// ∂f/∂z with columns of 1 point, for planes of any number of points.
 ///
 /// Arguments as for [`derivative3d_z_column2()`].
 ///
@@ -96,11 +94,11 @@ pub unsafe fn derivative3d_z_column1(
     unsafe { z_columns::<f32>(f, df, plane, nz, overlap, segment, chunks, weights) }
 }
 
-/// The segment of this thread.
+/// Computes the segment of this thread.
 ///
 /// # Safety
 ///
-/// As the entry points, with `P::COUNT` for the 2 or 1.
+/// As the entry points, with `P::COUNT` in place of 2 or 1.
 #[inline(always)]
 #[allow(clippy::too_many_arguments)]
 unsafe fn z_columns<P: Points<Point = f32>>(

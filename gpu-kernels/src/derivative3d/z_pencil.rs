@@ -3,18 +3,18 @@
 //! - Tile: `nz + 8` rows of `PENCILS` elements in dynamic shared memory.
 //! - Grid: `(nx / PENCILS, ny)`; blocks of `(PENCILS, 4 * nz / PENCILS)`
 //!   threads; a thread computes 1 point (4 pencils) or 8 (32 pencils).
-//! - Neighbours along a pencil are `nx * ny` elements apart. With 4 pencils a
-//!   warp touches 8 places of 16 bytes, half of each 32-byte sector it moves;
-//!   with 32 it touches one run of 128 bytes.
-//! - Moves 4 bytes in and 4 bytes out per point; 11 flops per point.
+//! - Neighbours along a pencil are `nx * ny` elements apart. With 4 pencils a warp accesses 8
+//!   pieces of 16 bytes, half of each 32-byte sector that it moves; with 32 it accesses one run of
+//!   128 bytes.
+//! - Reads 4 bytes and writes 4 bytes per point; 11 flops per point.
 
 use super::stencil::{PENCILS_LARGE, PENCILS_SMALL, column_pencils};
 use cuda_std::prelude::*;
 
 /// ∂f/∂z, a tile of 4 pencils, 1 point per thread.
 ///
-/// `f` and `df`: `nx * ny * nz` elements, x fastest. `overlap` is 1 where both
-/// end points of the period are stored, else 0.
+/// `f` and `df`: `nx * ny * nz` elements, x fastest. `overlap` is 1 if both end points of the
+/// period are stored, else 0.
 ///
 /// # Safety
 ///
@@ -39,8 +39,8 @@ pub unsafe fn derivative3d_z_pencil4(
 
 /// ∂f/∂z, a tile of 32 pencils, 8 points per thread.
 ///
-/// `f` and `df`: `nx * ny * nz` elements, x fastest. `overlap` is 1 where both
-/// end points of the period are stored, else 0.
+/// `f` and `df`: `nx * ny * nz` elements, x fastest. `overlap` is 1 if both end points of the
+/// period are stored, else 0.
 ///
 /// # Safety
 ///
@@ -60,7 +60,7 @@ pub unsafe fn derivative3d_z_pencil32(
     unsafe { z_pencils::<PENCILS_LARGE>(f, df, nx, ny, nz, overlap) }
 }
 
-/// One tile of `PENCILS` columns.
+/// Computes one tile of `PENCILS` columns.
 ///
 /// # Safety
 ///

@@ -1,10 +1,10 @@
-//! A sum of two arrays with factors.
+//! A linear combination of two arrays.
 //!
 //! ```text
 //! y[i] ← a x[i] + b y[i]
 //! ```
 //!
-//! The product b y is rounded, then a x is added to it by a fused multiply-add, rounded once.
+//! The product b y is rounded; a fused multiply-add then adds a x, rounded once.
 
 use super::geometry::BLOCK;
 use crate::loops::unrolled;
@@ -15,7 +15,7 @@ use cuda_std::{GpuFloat, launch_bounds};
 // gate elementwise_axpby_f32: registers <= 32, spills = 0, LDG.E.128 = 2, STG.E.128 = 1
 // gate elementwise_axpby_f64: registers <= 32, spills = 0, LDG.E.128 = 2, STG.E.128 = 1
 
-/// Declares entry points: a name, its type, the vector.
+/// Declares entry points: name, element type, vector type.
 macro_rules! kernels {
     ($($name:ident: $real:ty, $vector:ty;)+) => {$(
         #[doc = concat!("A sum of two arrays with factors, in `", stringify!($real), "`.")]
@@ -27,17 +27,17 @@ macro_rules! kernels {
         /// - `x` is readable and `y` readable and writable for `n` elements; both are aligned to
         ///   16 bytes, and they do not overlap. During the launch nobody writes `x`, and nothing
         ///   else accesses `y`.
-        /// - Blocks of [`BLOCK`] threads; the grid is of one dimension and has a thread for
-        ///   each vector of 16 bytes, the last of which may not be whole.
+        /// - Blocks of [`BLOCK`] threads; the grid has one dimension and a thread for each vector
+        ///   of 16 bytes, the last of which may be partial.
         #[kernel]
         #[launch_bounds(BLOCK)]
         pub unsafe fn $name(x: *const $real, y: *mut $real, n: usize, a: $real, b: $real) {
             const COUNT: usize = <$vector>::COUNT;
             let thread = thread::block_idx_x() as usize * BLOCK as usize;
             let first = (thread + thread::thread_idx_x() as usize) * COUNT;
-            // SAFETY: elements `first` and those after it of the vector are in the arrays where
-            // they are below n; vectors are aligned, as the arrays are and first is a multiple
-            // of a vector. No other thread has them.
+            // SAFETY: the vector's elements, from `first` on, are in the arrays if their indices
+            // are below n. Vectors are aligned, since the arrays are and `first` is a multiple of a
+            // vector's length. No other thread accesses these elements.
             unsafe {
                 if first + COUNT <= n {
                     let at = y.add(first).cast::<$vector>();
@@ -68,7 +68,7 @@ kernels! {
     elementwise_axpby_f64: f64, Vector2F64;
 }
 
-/// `a x + b y`: the product with b is rounded, that with a is not before the sum is.
+/// `a x + b y`: `b y` is rounded, `a x` is not rounded before the sum.
 #[inline(always)]
 fn sum<T: GpuFloat + core::ops::Mul<Output = T>>(a: T, x: T, b: T, y: T) -> T {
     a.mul_add(x, b * y)

@@ -1,10 +1,10 @@
-//! An array within bounds.
+//! Clamps an array to bounds.
 //!
 //! ```text
 //! y[i] ← min(max(y[i], low), high)
 //! ```
 //!
-//! What is within stays as it is to the bit, and so does NaN.
+//! Values within the bounds and NaN keep their bits.
 
 use super::geometry::BLOCK;
 use crate::loops::unrolled;
@@ -15,7 +15,7 @@ use cuda_std::{GpuFloat, launch_bounds};
 // gate elementwise_clamp_f32: registers <= 32, spills = 0, LDG.E.128 = 1, STG.E.128 = 1
 // gate elementwise_clamp_f64: registers <= 32, spills = 0, LDG.E.128 = 1, STG.E.128 = 1
 
-/// Declares entry points: a name, its type, the vector.
+/// Declares entry points: name, element type, vector type.
 macro_rules! kernels {
     ($($name:ident: $real:ty, $vector:ty;)+) => {$(
         #[doc = concat!("An array within bounds, in `", stringify!($real), "`.")]
@@ -26,17 +26,17 @@ macro_rules! kernels {
         ///
         /// - `y` is readable and writable for `n` elements and aligned to 16 bytes; during the
         ///   launch nothing else accesses it.
-        /// - Blocks of [`BLOCK`] threads; the grid is of one dimension and has a thread for
-        ///   each vector of 16 bytes, the last of which may not be whole.
+        /// - Blocks of [`BLOCK`] threads; the grid has one dimension and a thread for each vector
+        ///   of 16 bytes, the last of which may be partial.
         #[kernel]
         #[launch_bounds(BLOCK)]
         pub unsafe fn $name(y: *mut $real, n: usize, low: $real, high: $real) {
             const COUNT: usize = <$vector>::COUNT;
             let thread = thread::block_idx_x() as usize * BLOCK as usize;
             let first = (thread + thread::thread_idx_x() as usize) * COUNT;
-            // SAFETY: elements `first` and those after it of the vector are in the arrays where
-            // they are below n; vectors are aligned, as the arrays are and first is a multiple
-            // of a vector. No other thread has them.
+            // SAFETY: the vector's elements, from `first` on, are in the array if their indices are
+            // below n. Vectors are aligned, since the array is and `first` is a multiple of a
+            // vector's length. No other thread accesses these elements.
             unsafe {
                 if first + COUNT <= n {
                     let at = y.add(first).cast::<$vector>();
@@ -66,7 +66,7 @@ kernels! {
     elementwise_clamp_f64: f64, Vector2F64;
 }
 
-/// `value`, or the bound that it is beyond; NaN stays what it is.
+/// `value` clamped to `low` and `high`; NaN is unchanged.
 #[inline(always)]
 fn within<T: GpuFloat>(value: T, low: T, high: T) -> T {
     let value = if value < low { low } else { value };

@@ -1,13 +1,13 @@
-//! The largest difference of two arrays: how far an iteration is from its end.
+//! The largest difference of two arrays, by which an iteration tests convergence.
 //!
-//! - Threads stride over the elements by the size of the grid; each keeps the largest
-//!   magnitude of a difference, a warp the largest of its lanes, by five shuffles, and
-//!   its first lane combines that with everybody's by an atomic maximum.
-//! - What is compared is bits: those of floats that are not negative grow with their
-//!   values, and those of NaN are above all. So a NaN anywhere is the result.
-//! - Grid: any, of one dimension; blocks of [`BLOCK`] threads.
-//! - Reads two elements per thread and turn and writes nothing but the maximum: the speed of
-//!   reading is the limit.
+//! - Threads stride over the elements by the size of the grid, and each keeps the largest magnitude
+//!   of a difference. A warp finds the largest of its lanes by five shuffles, and its first lane
+//!   raises the result to that by an atomic maximum.
+//! - Bits are compared: those of floats that are not negative grow with their values, and those of
+//!   NaN are above all others. So any NaN becomes the result.
+//! - Grid: any one-dimensional one; blocks of [`BLOCK`] threads.
+//! - Reads two elements per thread and iteration and writes only the maximum: the speed of reading
+//!   is the limit.
 
 use super::geometry::BLOCK;
 use super::number::Number;
@@ -19,14 +19,14 @@ use cuda_std::prelude::*;
 // gate elementwise_difference_f32: registers <= 32, spills = 0, SHFL >= 5
 // gate elementwise_difference_f64: registers <= 32, spills = 0, SHFL >= 5
 
-/// Declares entry points: a name, its type.
+/// Declares entry points: name, element type.
 macro_rules! kernels {
     ($($name:ident: $real:ty;)+) => {$(
         #[doc = concat!("The largest magnitude of a difference of two arrays in `",
             stringify!($real), "`.")]
         ///
-        /// `x` and `y`: `n` elements; `largest`: one whose sign is not set, which becomes the
-        /// larger of itself and the largest difference. NaN is larger than all.
+        /// `x` and `y`: `n` elements; `largest`: one element with its sign bit clear, which becomes
+        /// the larger of itself and the largest difference. NaN counts as larger than all numbers.
         ///
         /// # Safety
         ///
@@ -61,7 +61,7 @@ unsafe fn difference<T: Number>(x: *const T, y: *const T, n: usize, largest: *mu
     let mut at = thread::block_idx_x() as usize * BLOCK as usize + thread as usize;
     let mut own = T::Bits::default();
     while at < n {
-        // SAFETY: an element of both.
+        // SAFETY: `at` is below n.
         let bits = unsafe { (*y.add(at) - *x.add(at)).magnitude_bits() };
         own = own.max(bits);
         at += stride;
@@ -73,7 +73,7 @@ unsafe fn difference<T: Number>(x: *const T, y: *const T, n: usize, largest: *mu
             own = own.max(unsafe { T::from_lane(own, 1 << step) });
         },
     );
-    // equivalent mutant (guard): every lane has the warp's largest, and raises to it once more
+    // equivalent mutant (guard): every lane has the warp's largest, so the others raise to it again
     if thread.is_multiple_of(WARP) {
         // SAFETY: as the caller promises.
         unsafe { T::raise(largest, own) };

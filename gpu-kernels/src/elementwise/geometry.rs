@@ -1,13 +1,13 @@
-//! What launches of the kernels have in common: block, geometry and cost.
+//! The block size, geometry and cost that launches of these kernels share.
 
 /// Threads of a block.
 pub const BLOCK: u32 = 256;
 
-/// 16 MiB of f32: what entries are shown for.
+/// The example of the entries: 16 MiB of f32.
 #[cfg(not(target_arch = "nvptx64"))]
 pub(super) const EXAMPLE: crate::registry::Problem = crate::registry::Problem::line(1 << 22);
 
-/// A thread for each vector of 16 bytes.
+/// The launch with one thread for each vector of 16 bytes.
 #[cfg(not(target_arch = "nvptx64"))]
 pub(super) fn vectors<T>(
     kernel: &'static str,
@@ -18,7 +18,7 @@ pub(super) fn vectors<T>(
     Ok(crate::registry::Geometry::linear(blocks, BLOCK))
 }
 
-/// So many accesses and operations for each element.
+/// The cost of `accesses` and `flops` for each element.
 #[cfg(not(target_arch = "nvptx64"))]
 pub(super) const fn cost<T>(
     line: &crate::registry::Problem,

@@ -1,4 +1,4 @@
-//! What solvers do with arrays between their operators.
+//! Array operations that solvers need between operators.
 //!
 //! | kernels | |
 //! |---|---|
@@ -6,9 +6,9 @@
 //! | [`clamp`] | `y ← min(max(y, low), high)` |
 //! | [`difference`] | the largest `|x - y|` |
 //!
-//! The first two have a thread for each vector of 16 bytes and one access for it; the last
-//! vector, which may not be whole, is taken element by element. They move what they have to,
-//! once: the copy is their limit.
+//! The first two have a thread for each vector of 16 bytes, which it loads and stores whole; the
+//! last vector may be partial and is then processed element by element. They move each byte once:
+//! the speed of a copy is their limit.
 
 pub mod axpby;
 pub mod clamp;

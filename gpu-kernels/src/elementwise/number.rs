@@ -1,4 +1,4 @@
-//! What arrays hold.
+//! The element types of arrays.
 
 use crate::vector::WARP;
 use core::ops::{Mul, Sub};
@@ -11,18 +11,18 @@ use cuda_std::{GpuFloat, warp};
 ///
 /// No other type can implement it, since none implements [`GpuFloat`].
 pub trait Number: GpuFloat + Sub<Output = Self> + Mul<Output = Self> {
-    /// Its bits: an integer of its size.
+    /// The unsigned integer of the same size.
     type Bits: Copy + Ord + Default;
 
     /// The bits of the magnitude.
     #[must_use]
     fn magnitude_bits(self) -> Self::Bits;
 
-    /// The number of these bits.
+    /// The float with these bits.
     #[must_use]
     fn of_bits(bits: Self::Bits) -> Self;
 
-    /// What a lane has whose number differs in the bits of `mask`.
+    /// The `bits` of the lane whose number differs from the caller's in the bits of `mask`.
     ///
     /// # Safety
     ///
@@ -30,12 +30,13 @@ pub trait Number: GpuFloat + Sub<Output = Self> + Mul<Output = Self> {
     #[must_use]
     unsafe fn from_lane(bits: Self::Bits, mask: u32) -> Self::Bits;
 
-    /// Makes the number at `largest`, whose sign is not set, that of these bits where they are
-    /// more than its own.
+    /// Raises the float at `largest` to the float with these bits if that is larger. Its sign bit
+    /// must be clear.
     ///
     /// # Safety
     ///
-    /// It is readable, writable and aligned, and whoever else accesses it does so atomically.
+    /// `largest` is readable, writable and aligned, and whoever else accesses it does so
+    /// atomically.
     unsafe fn raise(largest: *mut Self, bits: Self::Bits);
 }
 

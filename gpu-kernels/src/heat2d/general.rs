@@ -6,23 +6,23 @@
 //!                        S = N at j = 0      N = S at j = ny-1
 //! ```
 //!
-//! The second-order discretisation of Poisson's equation -∇²u = f with u given on the
-//! fixed walls and no heat flux through the insulated ones: a point beyond the wall is
-//! eliminated by the central difference across it (LeVeque, "Finite Difference Methods
-//! for Ordinary and Partial Differential Equations", SIAM 2007, section 2.12, second
-//! approach, and section 3.2). `source` is h² f, with h the distance of two points.
+//! This is the second-order discretisation of Poisson's equation -∇²u = f with u given on the fixed
+//! walls and no heat flux through the insulated ones: the central difference across the wall
+//! eliminates the point beyond it (LeVeque, "Finite Difference Methods for Ordinary and Partial
+//! Differential Equations", SIAM 2007, section 2.12, second approach, and section 3.2). `source` is
+//! h² f, with h the spacing of points.
 //!
-//! - Threads, loads, shuffles, grid and loop are those of [`march`](super::march); the
-//!   rows of blocks begin with the first row that is on no fixed wall.
-//! - Which walls are insulated is a bit mask, the same for all threads. An insulated wall
-//!   to the west or east costs the lane beside it a selection among its own points; the
-//!   row beyond one at the bottom or top is read from within the plate.
-//! - The source's points are loaded like the plate's, [`MARCH_AHEAD`](super::MARCH_AHEAD) rows ahead.
-//! - A point on a fixed wall is not written, not even where that meets an insulated one.
+//! - Threads, loads, shuffles, grid and loop are those of [`march`](super::march); the blocks start
+//!   at the first row that is on no fixed wall.
+//! - A bit mask, the same for all threads, says which walls are insulated. An insulated wall to the
+//!   west or east costs the lane beside it a selection among its own points; for one at the bottom
+//!   or top the row beyond is read from within the plate.
+//! - The points of the source are loaded like those of the plate,
+//!   [`MARCH_AHEAD`](super::MARCH_AHEAD) rows ahead.
+//! - A point on a fixed wall is not written, not even in the corner with an insulated wall.
 //!
-//! Bytes: those of [`march`](super::march), and one more read of every point with a
-//! source: 3 accesses where that has 2. 5 flops per point. Predicted: copy bandwidth,
-//! less the extra rows.
+//! Bytes: as for [`march`](super::march), and with a source one more read of every point: 3
+//! accesses instead of 2. 5 flops per point. Predicted: copy bandwidth, less the extra rows.
 
 use super::march::{march, march_points};
 use super::plate::{Jacobi, MARCH_BLOCK, SOURCE};
@@ -32,31 +32,30 @@ use cuda_std::prelude::*;
 // gate heat2d_general_f32: registers <= 64, spills = 0, LDG.E.128 >= 16, STG.E.EF.128 >= 4, FFMA = 0
 // gate heat2d_general_f64: registers <= 64, spills = 0, LDG.E.128 >= 16, STG.E.EF.128 >= 4, DFMA = 0
 
-/// Declares entry points: a name, its type, the points of a vector.
+/// Declares entry points: name, real type, points of a vector.
 macro_rules! kernels {
     ($($name:ident: $real:ty, $points:literal;)+) => {$(
         #[doc = concat!("One iteration in `", stringify!($real), "` of a plate with any walls, \
             with a source or without.")]
         ///
         /// `old`, `source` and `new`: `nx * ny` elements, x fastest. Writes all points of
-        /// `new` but those on fixed walls. `rows`: how many rows a block computes.
+        /// `new` but those on fixed walls. `rows`: the rows that a block computes.
         /// `plate`: which walls are insulated and whether there is a source, as bits:
         /// [`LEFT`](super::LEFT), [`RIGHT`](super::RIGHT), [`BOTTOM`](super::BOTTOM),
-        /// [`TOP`](super::TOP), [`SOURCE`]; without the last
-        /// `source` is not read.
+        /// [`TOP`](super::TOP), [`SOURCE`]; without [`SOURCE`] `source` is not read.
         ///
         /// # Safety
         ///
-        /// - `old` and, if there is one, `source` are readable and `new` is writable for
+        /// - `old` and, with [`SOURCE`], `source` are readable and `new` is writable for
         ///   `nx * ny` elements; all are aligned to 16 bytes, and `new` overlaps neither of
         ///   the others. During the launch nobody writes `old` and `source`, and nothing
         ///   else accesses `new`.
         /// - `nx` and `ny` are at least 3 and at most `i32::MAX`, `rows` is at least 1,
         ///   and `rows` times the grid's extent along y is less than 2³¹ more than `ny`.
         /// - Blocks of [`MARCH_BLOCK`] threads; grid at most
-        ///   `(ceil(nx / (MARCH_BLOCK · points)), ceil(r / rows))`, and no less if every
-        ///   point is to be written; r is `ny` less the fixed walls at bottom and top, and
-        ///   points is [`march_points`].
+        ///   `(ceil(nx / (MARCH_BLOCK · points)), ceil(r / rows))`, and no less if every point is
+        ///   to be written; r is `ny` less the number of fixed walls at bottom and top, and points
+        ///   is [`march_points`].
         #[kernel]
         #[launch_bounds(MARCH_BLOCK, 4)]
         pub unsafe fn $name(
@@ -100,7 +99,7 @@ macro_rules! registered {
         crate::register! {
             $name: $real, Tuned,
             "any walls and a source; rows in registers, marching along y",
-            // Along y the rows that are computed.
+            // The extent along y is the number of computed rows.
             geometry: |kernel, plate| {
                 let [nx, swept, _] = plate.extents;
                 Ok(super::march::Marches::of::<$real>(kernel, nx, swept)?.geometry)

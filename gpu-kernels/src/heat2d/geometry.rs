@@ -1,7 +1,7 @@
-//! What launches of several of the kernels have in common: geometry and cost.
+//! The geometry and cost that launches of several kernels share.
 //!
-//! A problem is a plate, walls included, with `nx` points along x and `ny` along y; for the
-//! general kernel, whose walls are the caller's choice, y counts the rows that are computed.
+//! A problem is a plate, walls included, with `nx` points along x and `ny` along y; for the general
+//! kernel, whose walls the caller chooses, y counts the rows that are computed.
 
 use super::plate::{BLOCK, HALO, OVERLAP_STEP};
 use crate::registry::{Cost, Geometry, Problem, Refusal, blocks_for};
@@ -9,23 +9,23 @@ use crate::registry::{Cost, Geometry, Problem, Refusal, blocks_for};
 /// The textbook's plate.
 pub(super) const EXAMPLE: Problem = Problem::plane(256, 256);
 
-/// Floating-point operations per point that is computed: 3 additions, 1 multiplication.
+/// Floating-point operations per computed point: 3 additions, 1 multiplication.
 const FLOPS_PER_POINT: u64 = 4;
 
-/// The same of a step in time.
+/// Floating-point operations per point of a step in time.
 const STEP_FLOPS_PER_POINT: u64 = 7;
 
-/// A thread for every point, walls included.
+/// The launch with a thread for every point, walls included.
 pub(super) fn all_points(kernel: &'static str, plate: &Problem) -> Result<Geometry, Refusal> {
     squares(kernel, plate.extents, BLOCK)
 }
 
-/// A block for every 16 × 16 interior points.
+/// The launch with a block for every 16 × 16 interior points.
 pub(super) fn interior(kernel: &'static str, plate: &Problem) -> Result<Geometry, Refusal> {
     squares(kernel, inside(plate), BLOCK)
 }
 
-/// A block for every 14 × 14 interior points.
+/// The launch with a block for every 14 × 14 interior points.
 pub(super) fn overlapping(kernel: &'static str, plate: &Problem) -> Result<Geometry, Refusal> {
     squares(kernel, inside(plate), OVERLAP_STEP)
 }
@@ -37,26 +37,26 @@ fn inside(plate: &Problem) -> [usize; 3] {
         .map(|extent| extent.saturating_sub(2 * HALO as usize))
 }
 
-/// Blocks of 16 × 16 threads, each for `step` points along either axis.
+/// The launch with blocks of 16 × 16 threads, each for `step` points along either axis.
 fn squares(kernel: &'static str, extents: [usize; 3], step: u32) -> Result<Geometry, Refusal> {
     let blocks = |extent| blocks_for(kernel, extent, step as usize);
     let grid = [blocks(extents[0])?, blocks(extents[1])?, 1];
     Ok(Geometry::new(grid, [BLOCK, BLOCK, 1]))
 }
 
-/// One iteration: each point read once, each interior point written once.
+/// The cost of one iteration: each point is read once, each interior point written once.
 pub(super) const fn iteration<T>(plate: &Problem) -> Cost {
     let [nx, ny, _] = plate.extents;
     let swept = Problem::plane(nx.saturating_sub(2), ny.saturating_sub(2));
     moved::<T>(plate.points(), swept.points(), 1)
 }
 
-/// One iteration of all points: each read once, each written once.
+/// The cost of one iteration of all points: each is read once and written once.
 pub(super) const fn iteration_of_all<T>(plate: &Problem) -> Cost {
     moved::<T>(plate.points(), plate.points(), 1)
 }
 
-/// One step in time of all points: 3 additions and 2 fused multiply-adds each.
+/// The cost of one step in time of all points: 3 additions and 2 fused multiply-adds each.
 pub(super) const fn step_of_all<T>(plate: &Problem) -> Cost {
     Cost {
         flops: (plate.points() as u64).saturating_mul(STEP_FLOPS_PER_POINT),
@@ -64,7 +64,7 @@ pub(super) const fn step_of_all<T>(plate: &Problem) -> Cost {
     }
 }
 
-/// So many iterations in one pass over memory.
+/// The cost of `iterations` iterations in one pass over memory.
 pub(super) const fn pass<T>(plate: &Problem, iterations: usize) -> Cost {
     let once = iteration::<T>(plate);
     Cost {

@@ -1,9 +1,9 @@
-//! One iteration, four global loads per point.
+//! One iteration with four global loads per point.
 //!
-//! - Threads: one per point, walls included; those on a wall have nothing to do.
+//! - Threads: one per point, walls included; those on a wall do nothing.
 //! - Grid: `(ceil(nx / 16), ceil(ny / 16))`; blocks of `(16, 16)` threads.
-//! - Moves 16 bytes in per interior point, of which the first-level cache
-//!   should supply all but 4, and 4 bytes out; 4 flops.
+//! - Reads 16 bytes per interior point, of which the first-level cache should supply all but 4, and
+//!   writes 4 bytes; 4 flops.
 
 use super::plate::{BLOCK, element, is_inner, stencil};
 use cuda_std::prelude::*;

@@ -1,4 +1,4 @@
-//! Several points of a row in each lane of a warp: vectors of 16 bytes.
+//! Loads and stores of several points of a row per lane, in vectors of 16 bytes.
 
 use super::plate::Real;
 use crate::loops::unrolled;
@@ -8,7 +8,7 @@ use cuda_std::cache::{load_readonly, store_streaming};
 /// 32-bit words of a vector.
 const WORDS: usize = 4;
 
-/// The most points that a vector has.
+/// The most points of a vector.
 pub(super) const MAX_LANES: usize = 4;
 
 /// Points of a vector: 4 in f32, 2 in f64.
@@ -17,13 +17,13 @@ pub(super) const fn vector_points<T: Real>() -> usize {
     WORDS / T::COUNT
 }
 
-/// What one access of 16 bytes moves.
+/// A vector, which one access of 16 bytes moves.
 #[derive(Debug, Clone, Copy)]
 #[repr(C, align(16))]
 pub(super) struct Vector(u32, u32, u32, u32);
 
 impl Vector {
-    /// Reads a vector, by field: that makes one access of 16 bytes.
+    /// Reads a vector field by field, which compiles to one access of 16 bytes.
     ///
     /// # Safety
     ///
@@ -34,7 +34,7 @@ impl Vector {
         unsafe { Self((*from).0, (*from).1, (*from).2, (*from).3) }
     }
 
-    /// Writes the vector, by field as well.
+    /// Writes the vector, also field by field.
     ///
     /// # Safety
     ///
@@ -50,7 +50,7 @@ impl Vector {
         }
     }
 
-    /// Points `at` and those after it of `values`, as many as a vector has.
+    /// The vector of the points of `values` from `at` on.
     #[inline(always)]
     pub(super) fn of<T: Real, const P: usize>(values: &[T; P], at: usize) -> Self {
         let mut words = [0; WORDS];
@@ -61,7 +61,7 @@ impl Vector {
         Self(words[0], words[1], words[2], words[3])
     }
 
-    /// Writes its points to `at` and after it.
+    /// Writes the vector's points to `values` from `at` on.
     #[inline(always)]
     pub(super) fn put<T: Real, const P: usize>(self, values: &mut [T; P], at: usize) {
         let words = [self.0, self.1, self.2, self.3];
@@ -78,8 +78,8 @@ impl Vector {
     }
 }
 
-/// `P` points of a row that nobody writes, by vectors, or by one access each if `P`
-/// is no multiple of a vector's points.
+/// Loads `P` points of a row that nobody writes, by vectors, or one by one if `P` is no multiple of
+/// a vector's points.
 ///
 /// # Safety
 ///
@@ -106,7 +106,7 @@ pub(super) unsafe fn load<T: Real, const P: usize>(row: *const T) -> [T; P] {
     values
 }
 
-/// Writes `P` points of a row that are not read again soon, in the way of [`load`].
+/// Writes `P` points of a row that are not read again soon, by vectors or one by one like [`load`].
 ///
 /// # Safety
 ///

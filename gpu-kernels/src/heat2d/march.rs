@@ -1,27 +1,24 @@
-//! One iteration at the speed of memory: every point is read once and stays in registers
-//! while it is needed.
+//! One iteration at the speed of memory: every point is read once and kept in registers as long as
+//! needed.
 //!
-//! - A lane has 16 bytes along x, 4 points in f32 and 2 in f64; a warp 512 bytes, and
-//!   a block [`MARCH_BLOCK`] lanes side by side. If the rows of the plate are no
-//!   multiple of 16 bytes, they are not all aligned, and a lane has one point.
-//! - The block marches up `rows` rows. A lane holds three of them: the one it computes
-//!   and those below and above; the step to the next row costs one load of 16 bytes
-//!   and one store.
-//! - East and west are the lane's own points, or come from the lanes beside it by two
-//!   shuffles. The outermost lanes of a warp load one more point each.
-//! - [`MARCH_AHEAD`] rows are on their way while one is computed, so that the latency
-//!   of memory is hidden with few warps. The stores are streaming: what is written is
-//!   not read in this iteration.
+//! - A lane has 16 bytes along x, 4 points in f32 or 2 in f64, a warp 512 bytes, and a block
+//!   [`MARCH_BLOCK`] lanes. If the rows of the plate are no multiple of 16 bytes, they are not all
+//!   aligned, and a lane has one point.
+//! - The block marches up `rows` rows. A lane holds three rows: the one it computes and those below
+//!   and above. The step to the next row costs one load of 16 bytes and one store.
+//! - East and west are the lane's own points, or come from the neighbouring lanes by two shuffles.
+//!   The outermost lanes of a warp load one more point each.
+//! - [`MARCH_AHEAD`] rows are in flight while one is computed, which hides the latency of memory
+//!   with few warps. The stores are streaming, since written points are not read in this iteration.
 //! - Grid: `(ceil(nx / (MARCH_BLOCK · points)), ceil((ny - 2) / rows))`, where points
 //!   is [`march_points`].
 //!
-//! Bytes: `rows + 2` rows in for `rows` out, of which the two extra ones are mostly in
-//! the second-level cache; with 6 rows 17 % more than the least if they were not. Instructions
-//! per vector of 4 points: 16 of arithmetic, 2 shuffles, 2 loads, a store and about 12
-//! of addresses and predicates, 33. At copy bandwidth a multiprocessor of an H200 moves
-//! 16 bytes in and out per clock, half a warp's vector per 16 clocks: 1.0 of the 4
-//! instructions per clock that there is room for. Predicted: copy bandwidth, less the
-//! extra rows. Measured, and what else was tried: `docs/tuning/heat2d.md`.
+//! Bytes: `rows + 2` rows are read for `rows` written. The two extra ones are mostly in the
+//! second-level cache; if they were not, 6 rows would move 17 % more than the least. Instructions
+//! per vector of 4 points: 16 of arithmetic, 2 shuffles, 2 loads, a store and about 12 of addresses
+//! and predicates, 33. At copy bandwidth a multiprocessor of an H200 reads and writes 16 bytes per
+//! clock, half a warp's vector per 16 clocks: 1.0 of 4 possible instructions per clock. Predicted:
+//! copy bandwidth, less the extra rows. Measurements and other variants: `docs/tuning/heat2d.md`.
 
 use super::lanes::{load, store, vector_points};
 use super::plate::{
@@ -34,7 +31,7 @@ use cuda_std::prelude::*;
 // gate heat2d_march_f32: registers <= 64, spills = 0, LDG.E.128 >= 3, STG.E.EF.128 >= 1, FFMA = 0
 // gate heat2d_march_f64: registers <= 64, spills = 0, LDG.E.128 >= 3, STG.E.EF.128 >= 1, DFMA = 0
 
-/// Points along x that a lane has, in rows of `nx`.
+/// Points of a lane along x, in rows of `nx` points.
 #[must_use]
 pub const fn march_points<T: Real>(nx: usize) -> usize {
     if nx.is_multiple_of(vector_points::<T>()) {
@@ -44,13 +41,13 @@ pub const fn march_points<T: Real>(nx: usize) -> usize {
     }
 }
 
-/// Declares entry points: a name, its type, the points of a vector.
+/// Declares entry points: name, real type, points of a vector.
 macro_rules! kernels {
     ($($name:ident: $real:ty, $points:literal;)+) => {$(
         #[doc = concat!("One iteration in `", stringify!($real), "`, three rows in registers.")]
         ///
         /// `old` and `new`: `nx * ny` elements, x fastest. Writes the interior points
-        /// of `new`. `rows`: how many rows a block computes.
+        /// of `new`. `rows`: the rows that a block computes.
         ///
         /// # Safety
         ///
@@ -86,15 +83,15 @@ kernels! {
     heat2d_march_f64: f64, 2;
 }
 
-/// What a lane reads of each row.
+/// The points that a lane reads of each row.
 struct Column<T> {
     /// The lane's first point in the first row of the plate.
     own: *const T,
-    /// Whether that is in the plate.
+    /// Whether that point is in the plate.
     inside: bool,
-    /// The point beside the warp, for its outermost lanes.
+    /// The point beside the warp, in the first row of the plate, for the warp's outermost lanes.
     edge: *const T,
-    /// Whether there is one, and this is such a lane.
+    /// Whether this is an outermost lane and that point is in the plate.
     has_edge: bool,
     /// Elements from one row to the next.
     pitch: usize,
@@ -118,8 +115,8 @@ impl<T: Real> Column<T> {
             own: [T::ZERO; P],
             edge: T::ZERO,
         };
-        // SAFETY: what is inside is in every row of the plate. P points are in it, or
-        // none, as nx is a multiple of P, and so is their place.
+        // SAFETY: a column inside the first row is inside every row of the plate. All P points are
+        // inside or none, since nx and the column of the first are multiples of P.
         unsafe {
             if self.inside {
                 row.own = load(self.own.add(at));
@@ -132,14 +129,14 @@ impl<T: Real> Column<T> {
     }
 }
 
-/// One iteration of a plate. Where `ANY_WALLS`, its insulated walls are the bits of `plate`;
-/// else all are fixed. Where `WITH_SOURCE`, every point has one; else `source` is not read.
-/// `update` says what a point becomes.
+/// One iteration of a plate. With `ANY_WALLS` the bits of `plate` give its insulated walls;
+/// otherwise all are fixed. With `WITH_SOURCE` every point has a source; otherwise `source` is not
+/// read. `update` computes the new value of a point.
 ///
 /// # Safety
 ///
-/// As the entry points here or, where `ANY_WALLS`, of [`general`](super::general); `nx` is
-/// a multiple of `P`.
+/// As the entry points here or, with `ANY_WALLS`, of [`general`](super::general); `nx` is a
+/// multiple of `P`.
 #[inline(always)]
 #[allow(clippy::too_many_arguments, reason = "those of the kernels")]
 pub(super) unsafe fn march<
@@ -168,7 +165,7 @@ pub(super) unsafe fn march<
         return;
     }
     let (first, last) = (lane == 0, lane == WARP - 1);
-    // Wraps around for the first lane of the plate, which has nothing to the west.
+    // Wraps around for the first lane of the plate, which has no point to the west.
     let edge = if first {
         i.wrapping_sub(1)
     } else {
@@ -190,15 +187,15 @@ pub(super) unsafe fn march<
     let begin = u32::from(!is_insulated(BOTTOM)) + thread::block_idx_y() * rows;
     let end = (begin + rows).min(if is_insulated(TOP) { ny } else { ny - 1 });
     let walled = i == 0 || i + P as u32 >= nx;
-    // What is beyond a wall mirrors what is before it. Points on fixed walls are computed
-    // like those on insulated ones, but not written.
+    // A point beyond an insulated wall mirrors the point before it. Points on fixed walls are
+    // computed in the same way, but not written.
     let (mirrors_west, mirrors_east) = (ANY_WALLS && i == 0, ANY_WALLS && i + P as u32 == nx);
     let below = if ANY_WALLS && begin == 0 {
         1
     } else {
         begin - 1
     };
-    // Rows further above than the first beyond the plate are not used and may be any.
+    // Of the rows beyond the plate only the first is used, and it mirrors row `ny - 2`.
     let above = |j: u32| if j < ny { j } else { ny - 2 };
 
     // SAFETY: begin is at most ny - 1, and ny at least 3.
@@ -211,7 +208,7 @@ pub(super) unsafe fn march<
             // SAFETY: rows of the plate.
             unsafe {
                 ahead[k] = column.row(above(begin + 1 + k as u32));
-                // equivalent mutant (guard): what is loaded is not used
+                // equivalent mutant (guard): the loaded values are not used
                 if WITH_SOURCE {
                     heat[k] = sources.row((begin + k as u32).min(ny - 1)).own;
                 }
@@ -220,7 +217,7 @@ pub(super) unsafe fn march<
     );
     let mut out = new.wrapping_add(element(i, begin, nx));
     let mut j = begin;
-    // equivalent mutant (comparison): once more, with no row left
+    // equivalent mutant (comparison): one more round, with no row left
     while j < end {
         unrolled::<MARCH_AHEAD>(
             #[inline(always)]
@@ -231,13 +228,12 @@ pub(super) unsafe fn march<
                     // SAFETY: rows of the plate.
                     unsafe {
                         ahead[k] = column.row(above(j + 1 + MARCH_AHEAD as u32));
-                        // equivalent mutant (guard): what is loaded is not used
+                        // equivalent mutant (guard): the loaded values are not used
                         if WITH_SOURCE {
                             heat[k] = sources.row((j + MARCH_AHEAD as u32).min(ny - 1)).own;
                         }
                     }
-                    // SAFETY: all lanes of the warp are here, as j and end are the
-                    // same for all.
+                    // SAFETY: all lanes of the warp are here, since j and end are the same for all.
                     let (mut west, mut east) =
                         unsafe { (middle.own[P - 1].lane_below(), middle.own[0].lane_above()) };
                     if first {
@@ -246,7 +242,8 @@ pub(super) unsafe fn march<
                     if last {
                         east = middle.edge;
                     }
-                    // The lane's own, or where it has but one point, its other neighbour.
+                    // The mirrored point is the lane's own or, if the lane has one point, its other
+                    // neighbour.
                     if mirrors_west {
                         west = if P > 1 { middle.own[1 % P] } else { east };
                     }
@@ -268,8 +265,8 @@ pub(super) unsafe fn march<
                             row[p] = update.of(middle.own[p], sum);
                         },
                     );
-                    // SAFETY: points in the plate and off its fixed walls, which no other
-                    // thread has; P of them, unless the lane has a point on a wall.
+                    // SAFETY: written points are in the plate and off its fixed walls, and no other
+                    // thread has them. Without a point on a wall all P of them are.
                     unsafe {
                         // equivalent mutant (guard: made `false`): the same values, in
                         // more accesses; the static gates count those.
@@ -299,23 +296,23 @@ pub(super) unsafe fn march<
     }
 }
 
-/// How the rows of a plate are dealt out to blocks that march.
+/// How the rows of a plate are distributed over blocks that march.
 #[cfg(not(target_arch = "nvptx64"))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Marches {
     /// Rows that a block computes.
     pub rows: u32,
-    /// The launch's.
+    /// The geometry of the launch.
     pub geometry: crate::registry::Geometry,
 }
 
 #[cfg(not(target_arch = "nvptx64"))]
 impl Marches {
-    /// Of `swept` rows, at least one and at most `i32::MAX`, of `nx` points each.
+    /// The distribution of `swept` rows, at least one and at most `i32::MAX`, of `nx` points each.
     ///
     /// # Errors
     ///
-    /// [`Refusal`](crate::registry::Refusal) for more blocks than a grid counts.
+    /// [`Refusal`](crate::registry::Refusal) for more blocks than a grid can have.
     pub fn of<T: Real>(
         kernel: &'static str,
         nx: usize,

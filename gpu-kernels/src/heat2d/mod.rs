@@ -14,12 +14,12 @@
 //!
 //! # The teaching kernels
 //!
-//! Each point is read by its four neighbours. What differs is where they find it:
+//! Each point is read by its four neighbours. The kernels differ in where they read it:
 //!
 //! | kernel | a block's tile | points it writes |
 //! |---|---|---|
 //! | [`global`] | none: four loads from global memory per point | 16 × 16 |
-//! | [`shared_core`] | 16 × 16 in shared memory; what lies beyond it is read from global memory | 16 × 16 |
+//! | [`shared_core`] | 16 × 16 in shared memory; points beyond it are read from global memory | 16 × 16 |
 //! | [`shared_overlap`] | 16 × 16, blocks overlap by 2 | the inner 14 × 14 |
 //! | [`shared_halo`] | 18 × 18, loaded by 256 threads in two rounds | 16 × 16 |
 //! | [`texture`] | none: four fetches through the texture cache | 16 × 16 |
@@ -28,7 +28,7 @@
 //! multiplication per point, and give the same bits as the CPU port. Swapping
 //! north and south, or east and west, changes no bit either: addition commutes.
 //!
-//! # The kernels that the library takes by itself
+//! # The kernels that the library chooses
 //!
 //! | kernel | in `f32` and `f64` |
 //! |---|---|
@@ -38,10 +38,10 @@
 //! | [`general`] | as [`march`], for plates with insulated walls or a source |
 //! | [`step`] | as [`general`], an explicit step in time |
 //!
-//! They compute the same formula in the same order, and so the same bits. How much an iteration
-//! has changed is found by [`difference`](crate::elementwise::difference).
+//! The first four compute the same formula in the same order, so they give the same bits.
+//! [`difference`](crate::elementwise::difference) finds how much an iteration has changed.
 //!
-//! Least traffic per iteration: 4 bytes (8 in `f64`) in per point and as many out per
+//! Least traffic per iteration: 4 bytes (8 in `f64`) read per point and as many written per
 //! interior point; 4 flops per interior point.
 
 pub mod general;

@@ -1,18 +1,18 @@
-//! Plates, their temperatures, and the formula.
+//! The constants of plates, the type of temperatures, and the formula of the stencil.
 
 use crate::loops::Register;
 use crate::words::Words;
 use core::ops::{Add, Mul, Sub};
 use cuda_std::{GpuFloat, warp};
 
-/// Threads of a block along x, and along y.
+/// Threads of a block along x and along y.
 pub const BLOCK: u32 = 16;
 
-/// How far the stencil reaches to either side, in points.
+/// The reach of the stencil to either side, in points.
 pub const HALO: u32 = 1;
 
-/// Points per axis that a block of the overlapping kernel writes, and how far
-/// its neighbour's tile is from its own.
+/// Points per axis that a block of the overlapping kernel writes: the distance between neighbouring
+/// tiles.
 pub const OVERLAP_STEP: u32 = BLOCK - 2 * HALO;
 
 /// Points per axis of the tile with halo.
@@ -21,14 +21,14 @@ pub const HALO_TILE: u32 = BLOCK + 2 * HALO;
 /// Threads of a block of [`march`](super::march), along x.
 pub const MARCH_BLOCK: u32 = 256;
 
-/// Rows that a block of [`march`](super::march) computes, unless there are more than a grid has
-/// blocks for.
+/// Rows that a block of [`march`](super::march) computes, unless the plate has more rows than a
+/// grid can cover so.
 pub const MARCH_ROWS: u32 = 6;
 
-/// Rows that a thread of [`march`](super::march) has on their way.
+/// Rows that a thread of [`march`](super::march) has in flight.
 pub const MARCH_AHEAD: usize = 2;
 
-/// A plate whose walls are all fixed, for [`general`](super::general).
+/// All walls of the plate are fixed, for [`general`](super::general).
 pub const FIXED: u32 = 0;
 
 /// The wall at i = 0 is insulated.
@@ -49,7 +49,7 @@ pub const SOURCE: u32 = 1 << 4;
 /// Lanes of a warp.
 pub(super) const WARP: u32 = 32;
 
-/// f32 or f64: a temperature.
+/// The type of a temperature: f32 or f64.
 ///
 /// No other type can implement it, since none implements [`GpuFloat`].
 pub trait Real:
@@ -64,7 +64,7 @@ pub trait Real:
     /// -4.
     const MINUS_FOUR: Self;
 
-    /// The value of the lane below; the lowest lane's own.
+    /// The value of the next lower lane; the lowest lane gets its own.
     ///
     /// # Safety
     ///
@@ -72,7 +72,7 @@ pub trait Real:
     #[must_use]
     unsafe fn lane_below(self) -> Self;
 
-    /// The value of the lane above; the highest lane's own.
+    /// The value of the next higher lane; the highest lane gets its own.
     ///
     /// # Safety
     ///
@@ -105,7 +105,7 @@ macro_rules! real {
 
 real!(f32, f64);
 
-/// The new value of a point from its neighbours' old ones.
+/// The new value of a point from the old values of its neighbours.
 ///
 /// 3 additions and 1 multiplication: 4 flops. The order is part of the
 /// definition.
@@ -114,10 +114,10 @@ pub(super) fn average<T: Real>(east: T, west: T, north: T, south: T) -> T {
     ((east + west) + (north + south)) * T::QUARTER
 }
 
-/// What a point becomes: by an iteration, or by a step in time.
+/// The update of a point: by an iteration or by a step in time.
 pub(super) trait Update<T>: Copy {
-    /// The new value of a point that is `here`, from the sum of its neighbours and its
-    /// source.
+    /// The new value of a point with the value `here`, from `sum`, the sum of its neighbours and
+    /// its source.
     fn of(self, here: T, sum: T) -> T;
 }
 
@@ -135,7 +135,7 @@ impl<T: Real> Update<T> for Jacobi {
 /// An explicit step in time: `here + ratio (sum - 4 here)`, by two fused multiply-adds.
 #[derive(Clone, Copy)]
 pub(super) struct Step<T> {
-    /// Diffusivity times the length of the step over the square of the spacing.
+    /// Diffusivity times the length of the step, divided by the square of the spacing.
     pub(super) ratio: T,
 }
 
@@ -172,8 +172,7 @@ pub(super) const fn element(i: u32, j: u32, nx: u32) -> usize {
     j as usize * nx as usize + i as usize
 }
 
-/// Whether a point `p` of `n` along an axis is neither the first, nor the last,
-/// nor beyond.
+/// Whether point `p` of `n` along an axis is neither the first, nor the last, nor beyond the end.
 #[inline(always)]
 pub(super) const fn is_inner(p: u32, n: u32) -> bool {
     p >= 1 && p < n - 1

@@ -1,30 +1,28 @@
-//! All iterations in one launch: the plate stays in registers, and blocks exchange the
-//! rims of their tiles.
+//! All iterations in one launch: the plate stays in registers, and blocks exchange their halos.
 //!
-//! - A lane has [`RESIDENT_POINTS`] neighbouring columns, and 2 or 4 rows of them, in
-//!   registers; a block has warps one above the other. East and west are the lane's own or come by shuffles, north and south are
-//!   the lane's own, except at the seams of warps: there a warp's outermost rows go
-//!   through shared memory, twice the room, so that one barrier per iteration is enough.
-//! - A block's tile is larger than what it owns, by `halo` points on each side. With
-//!   every iteration the outermost points that are still right become one row and column
-//!   fewer; after `halo` iterations what is owned is all that is right. Then the blocks
-//!   **exchange**: each posts the points that others have in their halos, and collects
-//!   its own.
-//! - What is posted says of which exchange it is. A **word** of the workspace is 64 bits
-//!   wide: 32 of the value and the number of the exchange, written and read by one
-//!   access each. So there are no fences, nor flags beside the values. There are two
-//!   sets of words, used in turns: who posts the second exchange after this one has
-//!   collected the one in between, which its reader posted after reading this one.
-//! - The number of exchanges goes on from launch to launch; the block that ends last
-//!   (a **ticket** says which) leaves it in the workspace. So the words need no clearing,
-//!   and a launch can be replayed.
-//! - Blocks wait for each other: all of them must have a place on a multiprocessor at
-//!   the same time, which the host sees to.
+//! - A lane holds [`RESIDENT_POINTS`] neighbouring columns of 2 or 4 rows in registers; the warps
+//!   of a block are stacked along y. East and west are the lane's own points or come by shuffles.
+//!   North and south are the lane's own, except at the seams of warps: there a warp's outermost
+//!   rows go through shared memory, double-buffered so that one barrier per iteration is enough.
+//! - A block's tile extends `halo` points beyond the points that it owns, on each side. With every
+//!   iteration the valid region shrinks by one row and column on each side; after `halo` iterations
+//!   only the owned points are valid. Then the blocks **exchange**: each posts the points that lie
+//!   in the halos of others, and collects those of its own halo.
+//! - Posted values carry the number of their exchange. A **word** of the workspace has 64 bits: 32
+//!   of the value and the number of the exchange, written and read by one access. So no fences and
+//!   no separate flags are needed. Two sets of words alternate: a block posts to a set again only
+//!   after it has collected the exchange in between, and its readers posted that one after they had
+//!   read this one.
+//! - The numbers of exchanges continue from launch to launch; the block that ends last (found by a
+//!   **ticket**) stores the number in the workspace. So the words need no clearing, and a launch
+//!   can be replayed.
+//! - Blocks wait for each other, so all of them must be resident at the same time, which the host
+//!   ensures.
 //!
-//! Bytes: the plate is read once and written once, however many iterations there are. A
-//! iteration costs a barrier, the latency of shared memory and of the arithmetic of `rows`
-//! rows; an exchange two latencies of the second-level cache, over a microsecond, which
-//! `halo` iterations share. Measured, and what else was tried: `docs/tuning/heat2d.md`.
+//! Bytes: the plate is read once and written once, for any number of iterations. An iteration costs
+//! a barrier, the latency of shared memory and of the arithmetic of a warp's rows; an exchange
+//! costs two latencies of the second-level cache, over a microsecond, which `halo` iterations
+//! share. Measurements and other variants: `docs/tuning/heat2d.md`.
 
 use super::plate::{Real, WARP, average, element};
 use crate::loops::{keep_rolled, unrolled};
@@ -42,30 +40,30 @@ use cuda_std::{launch_bounds, shared_array};
 /// The most warps of a block.
 pub const RESIDENT_WARPS: usize = 16;
 
-/// The rows that a warp can have.
+/// The possible numbers of rows of a warp.
 pub const RESIDENT_ROWS: [usize; 2] = [2, 4];
 
-/// Words of the workspace before those of points: the number of exchanges so far, and
-/// the ticket.
+/// Words of the workspace before those of points. They hold the number of exchanges so far and the
+/// ticket.
 const HEAD: usize = 16;
 
-/// Where the ticket is.
+/// The word of the ticket.
 const TICKET: usize = 8;
 
-/// Neighbouring columns that a lane has.
+/// Neighbouring columns of a lane.
 pub const RESIDENT_POINTS: usize = 2;
 
-/// Words of the workspace for a plate with this number of points.
+/// Words of the workspace for a plate with `points` points.
 #[must_use]
 pub const fn resident_workspace<T: Real>(points: usize) -> usize {
     HEAD + 2 * points * T::COUNT
 }
 
-/// Points of the seams of a block's warps: the outermost two rows of each, for this
-/// iteration and the next.
+/// Points of the seams of a block's warps: the two outermost rows of each, for this iteration and
+/// the next.
 const SEAMS: usize = 2 * RESIDENT_WARPS * 2 * WARP as usize * RESIDENT_POINTS;
 
-/// Declares entry points: a name, its type.
+/// Declares entry points: name, real type.
 macro_rules! kernels {
     ($($name:ident: $real:ty;)+) => {$(
         #[doc = concat!("Several iterations in `", stringify!($real), "`, the plate in registers.")]
@@ -82,14 +80,12 @@ macro_rules! kernels {
         ///   `new` or `workspace`.
         /// - `nx` and `ny` are at least 3 and at most 2³⁰; `iterations`, `halo` and `own_rows`
         ///   are at least 1, and `halo` is less than 32.
-        /// - `workspace` is zero, or as a launch with the same plate, grid, halo and
-        ///   `own_rows` has left it that came to its end.
-        /// - Blocks of `(32, warps)` threads, at most [`RESIDENT_WARPS`] warps;
-        ///   `warp_rows` is one of [`RESIDENT_ROWS`], and `warps` times as many rows are
-        ///   at least `own_rows + 2 halo`.
-        /// - The grid has as many blocks along each axis as are needed for every
-        ///   interior point to be owned, and no more. All of them are on the device at
-        ///   the same time.
+        /// - `workspace` is zero, or as a completed launch with the same plate, grid, halo and
+        ///   `own_rows` has left it.
+        /// - Blocks of `(32, warps)` threads, at most [`RESIDENT_WARPS`] warps; `warp_rows` is one
+        ///   of [`RESIDENT_ROWS`], and `warps * warp_rows` is at least `own_rows + 2 halo`.
+        /// - Along each axis the grid has as many blocks as are needed for every interior point to
+        ///   be owned, and no more. All of them are on the device at the same time.
         #[kernel]
         #[launch_bounds(32 * RESIDENT_WARPS as u32, 1)]
         pub unsafe fn $name(
@@ -125,14 +121,14 @@ kernels! {
     heat2d_resident_f64: f64;
 }
 
-/// Where a lane's points are, and which of them are what: a bit for each column.
+/// The position of a lane's points, and bit masks that classify its columns.
 struct Place {
     nx: i32,
     ny: i32,
     /// The lane's first column and row, which may lie outside the plate.
     x: i32,
     y: i32,
-    /// The rows that the block owns, of which the last is `end - 1`.
+    /// The rows that the block owns: `begin` to `end - 1`.
     begin: i32,
     end: i32,
     halo: i32,
@@ -140,7 +136,7 @@ struct Place {
     fixed: u32,
     /// Columns that the block owns.
     owned: u32,
-    /// Columns that it owns and no other block has in its halo, unless by their rows.
+    /// Owned columns that are in no other block's halo along x.
     inner: u32,
 }
 
@@ -234,7 +230,7 @@ unsafe fn resident<T: Real, const R: usize>(
 
     // SAFETY: the workspace has a head; only the block that ends last writes it.
     let mut exchange = unsafe { load_word(workspace) } as u32;
-    // A lane's points of a seam are 32 apart, so that no two lanes meet in a bank.
+    // A lane's points of a seam are 32 apart, so lanes have no bank conflicts.
     let seam = |half: u32, warp: u32, upper: u32| {
         let row = (half * RESIDENT_WARPS as u32 + warp) * 2 + upper;
         seams.wrapping_add((row * P as u32 * WARP + lane) as usize)
@@ -249,11 +245,10 @@ unsafe fn resident<T: Real, const R: usize>(
             keep_rolled();
             let mut south = [T::ZERO; P];
             let mut beyond = [T::ZERO; P];
-            // SAFETY: every lane writes its own places, and reads those of the warps
-            // below and above behind the barrier. The next iteration has the other half,
-            // and the one after it comes behind another barrier. The outermost warps,
-            // which have none beyond, read their own: what they compute from that is
-            // beyond the halo.
+            // SAFETY: every lane writes its own places and, after the barrier, reads those of the
+            // warps below and above. The next iteration uses the other half, and the one after it
+            // follows another barrier. The outermost warps have no warp beyond and read their own
+            // places; the points computed from these are no longer valid anyway.
             unsafe {
                 write_seam(seam(half, warp, 0), &plate[0]);
                 write_seam(seam(half, warp, 1), &plate[R - 1]);
@@ -303,8 +298,8 @@ unsafe fn resident<T: Real, const R: usize>(
         exchange = exchange.wrapping_add(1);
         let set = (exchange & 1) as usize * nx as usize * ny as usize;
         let words = workspace.wrapping_add(HEAD + set * T::COUNT);
-        // SAFETY: this set of words was collected by all that read it: they have posted
-        // the exchange before this one since, which this block has collected.
+        // SAFETY: all readers of this set of words have collected it: after that they posted the
+        // previous exchange, which this block has collected.
         unsafe {
             post::<T, P, R>(&place, &plate, exchange, words);
             collect::<T, P, R>(&place, &mut plate, exchange, words);
@@ -321,7 +316,7 @@ unsafe fn resident<T: Real, const R: usize>(
                     |p| {
                         if place.owned & (1 << p) != 0 {
                             let i = (place.x + p as i32) as u32;
-                            // SAFETY: a point that the block owns and no other.
+                            // SAFETY: only this block owns the point.
                             unsafe { *new.add(element(i, j as u32, nx)) = plate[r][p] };
                         }
                     },
@@ -331,9 +326,8 @@ unsafe fn resident<T: Real, const R: usize>(
     );
     if lane == 0 && warp == 0 {
         let blocks = thread::grid_dim_x() * thread::grid_dim_y();
-        // SAFETY: only this operation touches the ticket, which begins again with the
-        // last block; by then all blocks have read the number of exchanges, which is
-        // the same for all.
+        // SAFETY: only this operation touches the ticket, which the last block resets; by then all
+        // blocks have read the number of exchanges, which is the same for all.
         unsafe {
             if take_ticket(workspace.add(TICKET).cast(), blocks - 1) == blocks - 1 {
                 store_word(workspace, u64::from(exchange));
@@ -346,7 +340,7 @@ unsafe fn resident<T: Real, const R: usize>(
 ///
 /// # Safety
 ///
-/// They are this lane's, and nobody else accesses them.
+/// The places are this lane's, and nobody else accesses them.
 #[inline(always)]
 unsafe fn write_seam<T: Real, const P: usize>(seam: *mut T, points: &[T; P]) {
     unrolled::<P>(
@@ -362,7 +356,7 @@ unsafe fn write_seam<T: Real, const P: usize>(seam: *mut T, points: &[T; P]) {
 ///
 /// # Safety
 ///
-/// They have been written, and nobody writes them.
+/// The points have been written, and nobody writes them at the same time.
 #[inline(always)]
 unsafe fn read_seam<T: Real, const P: usize>(seam: *const T, points: &mut [T; P]) {
     unrolled::<P>(
@@ -374,18 +368,18 @@ unsafe fn read_seam<T: Real, const P: usize>(seam: *const T, points: &mut [T; P]
     );
 }
 
-/// The words of point (i, j) of a set.
+/// The first word of point (i, j) in a set.
 #[inline(always)]
 fn words_of<T: Real>(words: *mut u64, i: i32, j: i32, nx: i32) -> *mut u64 {
     let point = j as isize * nx as isize + i as isize;
     words.wrapping_offset(point * T::COUNT as isize)
 }
 
-/// Posts the points that other blocks have in their halos.
+/// Posts the points that are in the halos of other blocks.
 ///
 /// # Safety
 ///
-/// `words` is a set that nobody will read any more.
+/// `words` is a set whose earlier contents nobody will read any more.
 #[inline(always)]
 unsafe fn post<T: Real, const P: usize, const R: usize>(
     place: &Place,
@@ -409,7 +403,7 @@ unsafe fn post<T: Real, const P: usize, const R: usize>(
                             #[inline(always)]
                             |k| {
                                 if k < T::COUNT {
-                                    // SAFETY: a point that this block owns, and the lane.
+                                    // SAFETY: this block owns the point, and only this lane has it.
                                     unsafe { store_word(own.add(k), tag | u64::from(value[k])) };
                                 }
                             },
@@ -421,11 +415,11 @@ unsafe fn post<T: Real, const P: usize, const R: usize>(
     );
 }
 
-/// Collects the points of the halo, waiting for those that are not there yet.
+/// Collects the points of the halo; waits for those not yet posted.
 ///
 /// # Safety
 ///
-/// `words` is the set that all blocks post this exchange to.
+/// `words` is the set to which all blocks post this exchange.
 #[inline(always)]
 unsafe fn collect<T: Real, const P: usize, const R: usize>(
     place: &Place,
@@ -433,7 +427,7 @@ unsafe fn collect<T: Real, const P: usize, const R: usize>(
     exchange: u32,
     words: *mut u64,
 ) {
-    /// Rows that are waited for together, so that their latencies are one.
+    /// Rows that are awaited together, so that their latencies overlap.
     const TOGETHER: usize = 2;
     unrolled::<R>(
         #[inline(always)]
@@ -486,21 +480,21 @@ unsafe fn collect<T: Real, const P: usize, const R: usize>(
 #[cfg(not(target_arch = "nvptx64"))]
 pub const RESIDENT_HALO: u32 = 8;
 
-/// How a plate is dealt out to the blocks that hold it.
+/// How a plate is distributed over the blocks that hold it.
 #[cfg(not(target_arch = "nvptx64"))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Residence {
     /// Rows that a block owns.
     pub own_rows: u32,
-    /// Rows that each of its warps has.
+    /// Rows of each of its warps.
     pub warp_rows: u32,
-    /// The launch's.
+    /// The geometry of the launch.
     pub geometry: crate::registry::Geometry,
 }
 
 #[cfg(not(target_arch = "nvptx64"))]
 impl Residence {
-    /// Of a plate of at least 3 × 3 points on a device that holds
+    /// The distribution of a plate of at least 3 × 3 points on a device that holds
     /// [`resident_blocks`](crate::registry::Problem::resident_blocks) blocks of
     /// [`RESIDENT_WARPS`] warps; `None` if it does not fit.
     #[must_use]
@@ -509,14 +503,14 @@ impl Residence {
         let blocks = plate.resident_blocks;
         let halo = RESIDENT_HALO as usize;
         let across = nx.div_ceil(OWN_COLUMNS);
-        // Of what fits, the fewest rows per warp: their arithmetic takes the time.
+        // The fewest rows per warp that fit: their arithmetic dominates the time.
         RESIDENT_ROWS.into_iter().find_map(|warp_rows| {
-            // Fewer rows than a halo has would be little work for much exchange.
+            // With fewer rows than a halo has, the exchange would dominate.
             let own_rows = ny.div_ceil((blocks / across).max(1)).max(halo);
             let up = ny.div_ceil(own_rows);
             let warps = (own_rows + 2 * halo).div_ceil(warp_rows);
             let fits = across.checked_mul(up)? <= blocks && warps <= RESIDENT_WARPS;
-            // Where they fit, all are below 2^10.
+            // If they fit, all numbers are below 2^10.
             fits.then(|| Self {
                 own_rows: own_rows as u32,
                 warp_rows: warp_rows as u32,
@@ -552,7 +546,7 @@ macro_rules! registered {
                         .saturating_mul((OWN_COLUMNS * MOST_ROWS) as u64),
                 }),
             },
-            // Of one iteration, however many a launch makes.
+            // The cost of one iteration, for any number of iterations per launch.
             cost: super::geometry::iteration::<$real>,
             example: super::geometry::EXAMPLE.with_resident_blocks(132),
             tile: "48 × 8 to 48",

@@ -1,23 +1,21 @@
-//! One iteration with a tile without halo: what lies beyond it comes from global
-//! memory.
+//! One iteration with a tile without halo: points beyond the tile are read from global memory.
 //!
-//! - Tile: 16 × 16 in shared memory, 1 KiB; its rows fill 16 banks each, so that
-//!   the two rows of a warp meet in none.
-//! - Threads: one per point, walls included; all of them load, those off the
-//!   walls compute. A thread on the tile's rim reads from global memory the one
-//!   or two neighbours that the tile lacks: 64 loads per block beside the 256
-//!   that fill the tile.
+//! - Tile: 16 × 16 in shared memory, 1 KiB; its rows fill 16 banks each, so the two rows of a warp
+//!   have no bank conflict.
+//! - Threads: one per point, walls included; all of them load, those off the walls compute. A
+//!   thread on the tile's rim reads the one or two neighbours outside the tile from global memory:
+//!   64 loads per block beside the 256 that fill the tile.
 //! - Grid: `(ceil(nx / 16), ceil(ny / 16))`; blocks of `(16, 16)` threads.
-//! - Moves 5 bytes in per point and 4 out; 4 flops.
+//! - Reads 5 bytes per point and writes 4; 4 flops.
 
 use super::plate::{BLOCK, average, element, is_inner};
 use cuda_std::prelude::*;
 use cuda_std::shared_array;
 
-/// The last column of the tile, and its last row.
+/// The last column and the last row of the tile.
 const LAST: u32 = BLOCK - 1;
 
-// A neighbour comes from one memory or the other, never by a generic load:
+// A neighbour is read from shared or from global memory, never by a generic load:
 // gate heat2d_shared_core: LDG = 5, LDS = 4, STS = 1, STG = 1, LD = 0, ST = 0
 
 /// One iteration, a 16 × 16 tile without halo.
@@ -42,19 +40,19 @@ pub unsafe fn heat2d_shared_core(old: *const f32, new: *mut f32, nx: u32, ny: u3
         // thread has its own.
         unsafe { *tile.add(cell) = *old.add(at) };
     }
-    // Every thread comes here, also those beyond the field.
+    // Every thread reaches this barrier, also those beyond the field.
     thread::sync_threads();
 
     if is_inner(i, nx) && is_inner(j, ny) {
         let (row, pitch) = (BLOCK as isize, nx as isize);
-        // The neighbour so many elements away, in the tile or, if that ends here,
-        // in the field.
+        // The neighbour at offset `in_rows` in the tile or, if it is outside the tile, at offset
+        // `in_field` in the field.
         let neighbour = |in_tile: bool, in_rows: isize, in_field: isize| {
             // SAFETY: an inner point has four neighbours inside the field, and
             // nobody writes `old`. A neighbour that is in the tile too was loaded,
             // before the barrier, by the thread beside this one.
             unsafe {
-                // equivalent mutant (guard: made `false`): the field has it as well
+                // equivalent mutant (guard: made `false`): the field holds the same value
                 if in_tile {
                     *tile.add(cell).offset(in_rows)
                 } else {

@@ -3,10 +3,10 @@
 //! - Tile: 18 × 18 in shared memory, 1.3 KiB, x fastest. Block (bx, by) writes
 //!   the points from (1 + 16 bx, 1 + 16 by) on, so its tile begins with point
 //!   (16 bx, 16 by): no index is ever negative.
-//! - Threads: 256 of them load 324 cells in two rounds, in the order of the
-//!   tile's rows; then each computes one point.
+//! - Threads: 256 load 324 cells in two rounds, in the order of the tile's rows; then each computes
+//!   one point.
 //! - Grid: `(ceil((nx - 2) / 16), ceil((ny - 2) / 16))`; blocks of `(16, 16)`.
-//! - Moves 4 · (18/16)² = 5.1 bytes in per point and 4 out; 4 flops.
+//! - Reads 4 · (18/16)² = 5.1 bytes per point and writes 4; 4 flops.
 
 use super::plate::{BLOCK, HALO, HALO_TILE, element, stencil};
 use cuda_std::cache::load_readonly;
@@ -19,7 +19,7 @@ const CELLS: u32 = HALO_TILE * HALO_TILE;
 /// Threads of a block.
 const THREADS: u32 = BLOCK * BLOCK;
 
-/// How often each thread loads, the last time only some of them.
+/// Rounds of loads; in the last one only some threads load.
 const ROUNDS: u32 = CELLS.div_ceil(THREADS);
 
 // gate heat2d_shared_halo: LDG = 2, LDS = 4, STS = 2, STG = 1, LD = 0, ST = 0
@@ -47,7 +47,7 @@ pub unsafe fn heat2d_shared_halo(old: *const f32, new: *mut f32, nx: u32, ny: u3
 
     let mut cell = ty * BLOCK + tx;
     let (mut column, mut row) = (cell % HALO_TILE, cell / HALO_TILE);
-    // equivalent mutant (range-end): one more round finds no cell left
+    // equivalent mutant (range-end): in one more round no cell is left
     for _ in 0..ROUNDS {
         let (i, j) = (x0 + column, y0 + row);
         if cell < CELLS && i < nx && j < ny {
@@ -55,7 +55,8 @@ pub unsafe fn heat2d_shared_halo(old: *const f32, new: *mut f32, nx: u32, ny: u3
             // nobody writes; no two threads, or rounds, have the same cell.
             unsafe { *tile.add(cell as usize) = load_readonly(old.add(element(i, j, nx))) };
         }
-        // One division is enough: the next cell is so many rows and columns further.
+        // This avoids another division: the next cell is a fixed number of rows and columns
+        // further.
         cell += THREADS;
         row += THREADS / HALO_TILE;
         column += THREADS % HALO_TILE;
@@ -64,7 +65,7 @@ pub unsafe fn heat2d_shared_halo(old: *const f32, new: *mut f32, nx: u32, ny: u3
             row += 1;
         }
     }
-    // Every thread comes here, also those beyond the field.
+    // Every thread reaches this barrier, also those beyond the field.
     thread::sync_threads();
 
     let (i, j) = (x0 + HALO + tx, y0 + HALO + ty);

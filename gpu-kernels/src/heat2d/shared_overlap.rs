@@ -1,13 +1,13 @@
-//! One iteration with tiles that overlap by 2, so that each contains the halo of the
-//! points its block writes.
+//! One iteration with tiles that overlap by 2, so each contains the halo of the points that its
+//! block writes.
 //!
-//! - Tile: 16 × 16 in shared memory, 1 KiB, one load per thread. Block (bx, by)
-//!   has the points from (14 bx, 14 by) on.
-//! - Threads: all load, the inner 14 × 14 compute: 60 of 256 idle then.
-//! - Grid: `(ceil((nx - 2) / 14), ceil((ny - 2) / 14))`: as many blocks as it
-//!   takes to write `nx - 2` points in steps of 14. The last block of a row may
-//!   reach beyond the field; it loads and writes what is inside.
-//! - Moves 4 · (16/14)² = 5.2 bytes in per point and 4 out; 4 flops.
+//! - Tile: 16 × 16 in shared memory, 1 KiB, one load per thread. The tile of block (bx, by) begins
+//!   at point (14 bx, 14 by).
+//! - Threads: all load, the inner 14 × 14 compute while 60 of 256 idle.
+//! - Grid: `(ceil((nx - 2) / 14), ceil((ny - 2) / 14))`: as many blocks as needed to write `nx - 2`
+//!   points in steps of 14. The last block of a row may reach beyond the field; it loads and writes
+//!   only points inside.
+//! - Reads 4 · (16/14)² = 5.2 bytes per point and writes 4; 4 flops.
 
 use super::plate::{BLOCK, OVERLAP_STEP, element, is_inner, stencil};
 use cuda_std::prelude::*;
@@ -43,11 +43,11 @@ pub unsafe fn heat2d_shared_overlap(old: *const f32, new: *mut f32, nx: u32, ny:
         // thread has its own.
         unsafe { *tile.add(cell) = *old.add(at) };
     }
-    // Every thread comes here, also those beyond the field.
+    // Every thread reaches this barrier, also those beyond the field.
     thread::sync_threads();
 
     let inner_cell = is_inner(tx, BLOCK) && is_inner(ty, BLOCK);
-    // An inner cell is never on the lower walls: it has a cell below it.
+    // An inner cell is never on the walls at i = 0 and j = 0, since it has cells before it.
     if inner_cell && i < nx - 1 && j < ny - 1 {
         // SAFETY: the neighbours of an inner cell are in the tile; the point is
         // off the upper walls, so they are in the field as well and were loaded

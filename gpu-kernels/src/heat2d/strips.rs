@@ -1,24 +1,25 @@
-//! How a pass of many iterations cuts a plate up: strips along y, and the shares of blocks.
+//! How a pass of many iterations cuts a plate into strips along y and the shares of blocks.
 
 use super::plate::WARP;
 #[cfg(not(target_arch = "nvptx64"))]
 use crate::registry::{Counted, Geometry, Problem, Refusal, blocks_for};
 
-/// How a pass is cut up.
+/// The sizes by which a pass is cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tiling {
-    /// Neighbouring points of a lane, a multiple of a vector's.
+    /// Neighbouring points of a lane, a multiple of a vector's points.
     pub points: usize,
     /// Levels of a warp.
     pub levels: usize,
-    /// Warps of a block, each with levels of its own.
+    /// Warps of a block, each with its own levels.
     pub warps: usize,
-    /// Rows that a warp takes between two barriers. What they compute is independent
-    /// but for one level, so that more of them hide more latency.
+    /// Rows that a warp takes between two barriers. Their computations are independent except for
+    /// one level, so more of them hide more latency.
     pub rows: usize,
-    /// Blocks that a multiprocessor holds at a time, registers permitting.
+    /// Blocks that a multiprocessor must be able to hold at a time.
     pub blocks: u32,
-    /// How long a row of a strip with a wall at a side takes, in quarters of any other row.
+    /// The time for a row of a strip with a wall at a side, in quarters of the time for any other
+    /// row.
     pub walled_row: u32,
 }
 
@@ -29,7 +30,7 @@ impl Tiling {
         self.levels * self.warps
     }
 
-    /// Columns of a strip, halo and all.
+    /// Columns of a strip, halo included.
     #[must_use]
     pub const fn width(self) -> usize {
         WARP as usize * self.points
@@ -48,44 +49,45 @@ impl Tiling {
     }
 }
 
-/// What a row of a strip without walls at its sides counts in a [`Strips`].
+/// The weight of a row of a strip without walls at its sides in [`Strips`].
 const PLAIN_ROW: u32 = 4;
 
-/// The rows of a plate's strips, one strip behind the other, as blocks share them: those of
-/// the strips with walls at their sides first. Rows count as what they take.
+/// The line of rows that blocks share: the rows of a plate's strips, one strip after another, those
+/// with walls at their sides first. Rows are weighted by the time they take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Strips {
-    /// Strips.
+    /// Number of strips.
     strips: u32,
-    /// Those with a wall at a side.
+    /// Number of strips with a wall at a side.
     walled: u32,
-    /// What a row of those counts.
+    /// The weight of a row of those.
     walled_row: u32,
-    /// Rows that are swept.
+    /// Number of rows that are computed.
     rows: u32,
 }
 
-/// Rows of one strip, one behind the other.
+/// Consecutive rows of one strip.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stretch {
     /// The strip, counted from the left.
     pub strip: u32,
-    /// The first of the rows, and the one behind the last; the wall at the bottom is row 0.
+    /// The first row; the wall at the bottom is row 0.
     pub begin: u32,
-    /// See `begin`.
+    /// The row after the last.
     pub end: u32,
-    /// Where in the line the next part begins.
+    /// The position in the line where the next part begins.
     pub next: u32,
 }
 
 impl Strips {
-    /// That of a plate of `nx` by `ny` points, walls included, at least 3 and at most 2³⁰.
+    /// The strips of a plate of `nx` by `ny` points, walls included, each at least 3 and at most
+    /// 2³⁰.
     #[inline(always)]
     #[must_use]
     pub const fn of(tiling: Tiling, nx: u32, ny: u32) -> Self {
         let strips = nx.div_ceil(tiling.useful() as u32);
-        // What a strip has beyond its useful columns, to the left and to the right. A wall that
-        // is its first or last column is lost like any other point there.
+        // Columns of a strip beyond its useful ones, on each side. A wall in its first or last
+        // column does not count: the halo loses it like any other point there.
         let halo = tiling.iterations() as u32;
         let plain = match (nx + halo).checked_sub(tiling.width() as u32) {
             Some(last) => last / tiling.useful() as u32,
@@ -99,19 +101,20 @@ impl Strips {
         }
     }
 
-    /// How long it is, in quarters of a row.
+    /// The length of the line, in quarters of a row.
     #[must_use]
     pub const fn length(self) -> u64 {
         let plain = (self.strips - self.walled) as u64 * PLAIN_ROW as u64;
         (self.walled as u64 * self.walled_row as u64 + plain) * self.rows as u64
     }
 
-    /// What lies from place `at` on, before place `stop`, in the same strip.
+    /// The rows from position `at` up to `stop` that are in the same strip as `at`.
     #[inline(always)]
     #[must_use]
     pub const fn stretch(self, at: u32, stop: u32) -> Stretch {
         let walled = self.walled * self.rows * self.walled_row;
-        // The strips before those in question, their places, and what a row counts.
+        // The number of strips before this kind of strip, the position where this kind begins, and
+        // the weight of a row.
         let (before, origin, row) = if at < walled {
             (0, 0, self.walled_row)
         } else {
@@ -157,16 +160,16 @@ pub const TILING_F64: Tiling = Tiling {
     walled_row: 8,
 };
 
-/// The most points along an axis: the kernel counts beyond both ends of a row in 32 bits.
+/// The most points along an axis: the kernel computes indices beyond both ends of a row in 32 bits.
 #[cfg(not(target_arch = "nvptx64"))]
 const MAX_EXTENT: usize = 1 << 30;
 
-/// The longest line of strips: the kernel counts in 32 bits.
+/// The longest line of strips: the kernel computes positions in 32 bits.
 #[cfg(not(target_arch = "nvptx64"))]
 const MAX_LENGTH: u64 = 1 << 31;
 
-/// The fewest blocks: several on the emulator, too, which holds one at a time, so that it
-/// shows whether they share the plate as they should.
+/// The fewest blocks. The emulator holds one block at a time, but several are launched there too,
+/// so that tests cover the sharing.
 #[cfg(not(target_arch = "nvptx64"))]
 const LEAST_BLOCKS: usize = 5;
 
@@ -174,20 +177,20 @@ const LEAST_BLOCKS: usize = 5;
 #[cfg(not(target_arch = "nvptx64"))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shares {
-    /// What a block takes of the line of strips.
+    /// The length of a block's share of the line.
     pub share: u32,
-    /// The launch's.
+    /// The geometry of the launch.
     pub geometry: Geometry,
 }
 
 #[cfg(not(target_arch = "nvptx64"))]
 impl Shares {
-    /// Of a plate of at least 3 × 3 points, on a device that holds so many blocks: each of
-    /// them has its share, of at least a row.
+    /// The shares of a plate of at least 3 × 3 points, on a device that holds
+    /// `plate.resident_blocks` blocks: each has an equal share, of at least a row.
     ///
     /// # Errors
     ///
-    /// [`Refusal`] for a plate that has more than the kernel counts.
+    /// [`Refusal`] for a plate with more points or rows than the kernel can count.
     pub fn of(kernel: &'static str, tiling: Tiling, plate: &Problem) -> Result<Self, Refusal> {
         let too_many = |what, given: u64, limit: u64| Refusal::TooMany {
             kernel,
@@ -223,7 +226,7 @@ mod tests {
     use super::*;
     use std::vec;
 
-    /// Each row of each strip is in exactly one part, whatever the shares.
+    /// Each row of each strip is in exactly one part, for any length of the shares.
     #[test]
     fn shares_are_the_whole_plate() {
         for tiling in [TILING_F32, TILING_F64] {
@@ -264,8 +267,8 @@ mod tests {
         }
     }
 
-    /// Strips that count more are those that have a wall between their first column and
-    /// their last.
+    /// The strips with the larger weight are those with a wall between their first column and their
+    /// last.
     #[test]
     fn strips_with_walls_at_their_sides_count_more() {
         for tiling in [TILING_F32, TILING_F64] {

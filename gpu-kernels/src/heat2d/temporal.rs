@@ -1,8 +1,8 @@
 //! Many iterations in one pass over memory (temporal blocking).
 //!
-//! A block owns a strip of the plate along y and marches up it once. While a row of
-//! the old plate comes in at the bottom, rows that have been computed once, twice, … leave
-//! behind it, each one row later than the one before:
+//! A block owns a strip of the plate along y and marches up it once. In each step it reads one row
+//! of the old plate and computes one row of every later level, each one row behind the level before
+//! it:
 //!
 //! ```text
 //! level 0 (old)     row y        from memory
@@ -12,41 +12,38 @@
 //! level n (new)     row y - n    to memory
 //! ```
 //!
-//! - **In a warp:** a lane has [`Tiling::points`] neighbouring points of
-//!   [`Tiling::levels`] levels, two rows of each, all in registers. East and west are
-//!   its own, or come from the lanes beside it by two shuffles per level and row.
-//! - **In a block:** [`Tiling::warps`] warps have the same strip and consecutive levels.
-//!   A warp hands its last level to the next through a ring in shared memory,
-//!   [`Tiling::rows`] rows and a barrier at a time. Each lane writes and reads its own
-//!   points there, 16 bytes at a time, so that no two lanes of a warp meet in a bank.
-//! - **Rows from memory** come through the same ring by asynchronous copies,
-//!   [`AHEAD`] times as many rows ahead: they take no registers. The warps share
-//!   them, and neighbouring lanes copy neighbouring vectors.
-//! - **One stretch of code:** which warp it is is told to the compiler as the same for
-//!   all lanes (a shuffle from the first), and what a warp does with its rows is decided
-//!   once for all of a turn. So there is no branch between rows, and the instructions of
-//!   one fill the waiting times of another.
-//! - **Halo:** at its sides a strip has no neighbours to look at, and loses a point per
-//!   level. So strips overlap: of its 32 · points columns a block writes all but `n` on
-//!   each side, and reads `n` more rows above and below than it writes, n being the
-//!   iterations of a pass.
-//! - **Walls** keep their temperature at every level. Rows and strips that have some
-//!   take a second copy of the loop that asks at every point; all others ask nothing.
-//! - **Shares:** [`Strips`] lines up the rows of all strips, and each block takes an equal
-//!   share of that line. A share may hold the end of one strip and the beginning of the
-//!   next. So a launch has as many blocks as the device holds at a time: all end together,
-//!   and as few rows as possible are computed twice. Rows of strips with walls at their sides count more, since
-//!   they take twice the instructions and more.
+//! - **In a warp:** a lane holds [`Tiling::points`] neighbouring points of [`Tiling::levels`]
+//!   levels, two rows of each, all in registers. East and west are its own points, or come from the
+//!   neighbouring lanes by two shuffles per level and row.
+//! - **In a block:** [`Tiling::warps`] warps have the same strip and consecutive levels. A warp
+//!   passes its last level to the next through a ring in shared memory, [`Tiling::rows`] rows per
+//!   barrier. Each lane writes and reads its own points there, 16 bytes at a time, without bank
+//!   conflicts.
+//! - **Rows from memory** enter the ring by asynchronous copies, [`AHEAD`] times [`Tiling::rows`]
+//!   rows ahead, which take no registers. The warps share the copies, and neighbouring lanes copy
+//!   neighbouring vectors.
+//! - **No branch between rows:** a shuffle from the first lane tells the compiler that the number
+//!   of the warp is the same for all lanes, and a warp decides once per round what it does with its
+//!   rows. So the instructions of one row can fill the latencies of another.
+//! - **Halo:** at its sides a strip has no neighbours and loses a point per level. So strips
+//!   overlap: with n iterations per pass, a block writes all of its 32 · points columns but n on
+//!   each side, and reads n more rows above and below than it writes.
+//! - **Walls** keep their temperature at every level. Rows and strips with walls run a second copy
+//!   of the loop that checks every point; the others run without checks.
+//! - **Shares:** [`Strips`] lines up the rows of all strips, and each block takes an equal share of
+//!   that line. A share may hold the end of one strip and the beginning of the next. So a launch
+//!   has as many blocks as the device holds at a time: all end together, and as few rows as
+//!   possible are computed twice. Rows of strips with walls at their sides count more, since they
+//!   take at least twice the instructions.
 //! - Grid: `ceil(line / share)`.
 //!
-//! Bytes per point and iteration in f32: `4 (32 points / useful + 1) / n`, 0.53 with the
-//! tiling below, where a single iteration has 8. Instructions per lane and level: 4 for
-//! each point, 2 shuffles, and about 1 per point to move the rows on, 42 for 8 points;
-//! with the halo 5.6 per point. At 4 warp instructions per clock a multiprocessor would
-//! do 23 points per clock, an H200 (132 multiprocessors, 1.98 GHz) 6000 G points/s;
-//! memory, at 4.27 TB/s, 8000. In f64 four instructions take eight slots of the unit
-//! that does them, half as fast: at most 3600 G points/s. Measured, and what else was
-//! tried: `docs/tuning/heat2d.md`.
+//! Bytes per point and iteration in f32: `4 (32 points / useful + 1) / n`, 0.53 with
+//! [`TILING_F32`], where a single iteration moves 8. Instructions per lane and level: 4 for each
+//! point, 2 shuffles, and about 1 per point to shift the rows, 42 for 8 points; with the halo 5.6
+//! per point. At 4 warp instructions per clock a multiprocessor would compute 23 points per clock
+//! and an H200 (132 multiprocessors, 1.98 GHz) 6000 G points/s; memory, at 4.27 TB/s, would allow
+//! 8000. In f64 the unit for these four instructions is half as fast, so they take eight slots: at
+//! most 3600 G points/s. Measurements and other variants: `docs/tuning/heat2d.md`.
 
 use super::lanes::{Vector, vector_points};
 use super::plate::{Real, WARP, average};
@@ -63,10 +60,10 @@ use halo_stencil::forgotten;
 // gate heat2d_temporal_f32: registers <= 168, spills = 0, FFMA = 0, LDGSTS.E.BYPASS.128 >= 1, STG.E.EF.128 >= 1, SHFL >= 16
 // gate heat2d_temporal_f64: registers <= 128, spills = 0, DFMA = 0, LDGSTS.E.BYPASS.128 >= 1, STG.E.EF.128 >= 1, SHFL >= 16
 
-/// Slots, each of [`Tiling::rows`] rows, that are on their way from memory.
+/// Slots, each of [`Tiling::rows`] rows, that are in flight from memory.
 pub const AHEAD: usize = 2;
 
-/// Slots between memory and the first warp: one is read.
+/// Slots between memory and the first warp: those in flight and the one that is read.
 const FIRST_SLOTS: usize = AHEAD + 1;
 
 /// Slots between two warps: one is written while the other is read.
@@ -83,14 +80,14 @@ const fn row_len<T: Real, const P: usize>() -> usize {
     WARP as usize * P / vector_points::<T>()
 }
 
-/// Declares entry points: a name, its type, the points of a vector, its tiling.
+/// Declares entry points: name, real type, points of a vector, tiling.
 macro_rules! kernels {
     ($($name:ident: $real:ty, $points:literal, $tiling:ident;)+) => {$(
         #[doc = concat!("So many iterations in `", stringify!($real), "` as [`", stringify!($tiling),
             "`] says.")]
         ///
         /// `old` and `new`: `nx * ny` elements, x fastest. Writes the interior points
-        /// of `new`. `share`: how much of the plate's [`Strips`] a block takes.
+        /// of `new`. `share`: the length of a block's share of the plate's [`Strips`].
         ///
         /// # Safety
         ///
@@ -124,34 +121,34 @@ kernels! {
     heat2d_temporal_f64: f64, 2, TILING_F64;
 }
 
-/// What a warp asks about its rows, and where they go from its highest level.
+/// How a warp handles its rows: whether it checks for walls, and where its highest level goes.
 ///
-/// No row or column of the strip that these rows come to is a wall, and they go to the
-/// ring; or to memory, vector by vector or, if rows are not aligned, point by point.
+/// With these three, no row or column that the levels compute is a wall. The rows go to the ring,
+/// to memory in vectors, or, if rows are not aligned, to memory point by point.
 const TO_RING: u32 = 0;
 const TO_VECTORS: u32 = 1;
 const TO_POINTS: u32 = 2;
-/// There may be walls, and where the rows go is asked row by row.
+/// There may be walls, and the destination is checked row by row.
 const CHECKED: u32 = 3;
 
-/// What a lane has of its strip.
+/// A lane's part of its strip.
 struct Lane<T> {
     old: *const T,
     new: *mut T,
     nx: u32,
     /// The last row.
     top: i32,
-    /// The strip's first column, which may lie outside, as may the lane's.
+    /// The strip's first column and the lane's first column; either may lie outside the plate.
     left: i32,
     x: i32,
-    /// Which lane it is, and of which warp.
+    /// The number of the lane, and of its warp.
     lane: u32,
     warp: u32,
-    /// Its points on a wall or outside, a bit each.
+    /// A bit for each point of the lane that is on a wall or outside.
     fixed: u32,
-    /// Its points that the block writes.
+    /// A bit for each point of the lane that the block writes.
     written: u32,
-    /// The rows that the block writes.
+    /// The rows that the block writes: `begin` to `end - 1`.
     begin: i32,
     end: i32,
     /// Whether all rows are aligned to 16 bytes.
@@ -172,12 +169,12 @@ unsafe fn temporal<T: Real, const P: usize, const L: usize, const W: usize, cons
     ring: *mut Vector,
 ) {
     let line = Strips::of(tiling, nx, ny);
-    // equivalent mutant (axis): does the shares before its own as well, to the same bits
+    // equivalent mutant (axis): computes the shares before its own as well, with the same bits
     let mut at = thread::block_idx_x() * share;
     loop {
         keep_rolled();
         let stop = forgotten(thread::block_idx_x()) * share + share;
-        // equivalent mutant (extremum): does the shares behind its own as well
+        // equivalent mutant (extremum): computes the shares behind its own as well
         let stop = (line.length() as u32).min(stop);
         if at >= stop {
             return;
@@ -189,11 +186,11 @@ unsafe fn temporal<T: Real, const P: usize, const L: usize, const W: usize, cons
     }
 }
 
-/// The iterations of the rows that are `part`.
+/// Computes the iterations of the rows of `part`.
 ///
 /// # Safety
 ///
-/// As [`temporal`]; `part` is of the plate, and no other block's.
+/// As [`temporal`]; `part` is in the plate, and no other block has it.
 #[inline(always)]
 unsafe fn march<T: Real, const P: usize, const L: usize, const W: usize, const R: usize>(
     old: *const T,
@@ -206,11 +203,11 @@ unsafe fn march<T: Real, const P: usize, const L: usize, const W: usize, const R
     let (useful, width) = (tiling.useful() as i32, tiling.width() as i32);
     let iterations = tiling.iterations() as i32;
     let lane = thread::thread_idx_x();
-    // SAFETY: all lanes of the warp are here. They have the same row of the block, which
-    // the compiler learns by this.
-    // equivalent mutant (literal): so any lane's will do
+    // SAFETY: all lanes of the warp are here. They have the same row of the block, and the shuffle
+    // tells the compiler so.
+    // equivalent mutant (literal): so the value of any lane is right
     let warp = unsafe { warp::warp_shuffle_idx(u32::MAX, thread::thread_idx_y(), 0, WARP).0 };
-    // The strip's first column that is written, its first, and the lane's first.
+    // The strip's first written column, the strip's first column, and the lane's first column.
     let first = part.strip as i32 * useful;
     let left = first - iterations;
     let x = left + (lane * P as u32) as i32;
@@ -243,19 +240,20 @@ unsafe fn march<T: Real, const P: usize, const L: usize, const W: usize, const R
         end: part.end as i32,
         aligned: (nx as usize).is_multiple_of(vector_points::<T>()),
     };
-    // A wall that is the strip's first or last column is lost like any other point there.
-    // equivalent mutant (comparison): asks a strip that has no wall to ask
-    // equivalent mutant (literal): so does this
+    // A wall in the strip's first or last column needs no check: the halo loses it like any other
+    // point there.
+    // equivalent mutant (comparison): checks a strip without walls
+    // equivalent mutant (literal): as above
     let walled = left < 0 || left + width > nx as i32;
-    // The first row read, and how many slots they fill.
+    // The first row read, and the number of slots that the rows fill.
     let bottom = begin - iterations;
-    // equivalent mutant (arithmetic: `-` made `+` in `strip.end - begin`): comes to rows that
-    // are not written
-    // equivalent mutant (literal): so does this
+    // equivalent mutant (arithmetic: `-` made `+` in `strip.end - begin`): reaches rows that are
+    // not written
+    // equivalent mutant (literal): as above
     let steps = ((strip.end - begin + 2 * iterations) as u32).div_ceil(R as u32);
 
-    // The rings that the warp reads and writes, at the lane's place. The first warp's is
-    // filled from memory, and has a slot for each turn ahead.
+    // The rings that the warp reads and writes, at the lane's place. The first warp's ring is
+    // filled from memory and has a slot for each round ahead.
     let per_slot = R * row_len::<T, P>();
     let sink = ring.wrapping_add((FIRST_SLOTS + warp as usize * SLOTS) * per_slot + lane as usize);
     let source = if warp == 0 {
@@ -270,7 +268,7 @@ unsafe fn march<T: Real, const P: usize, const L: usize, const W: usize, const R
     unrolled::<AHEAD>(
         #[inline(always)]
         |step| {
-            // SAFETY: nothing has been copied there, and nobody else does.
+            // SAFETY: nothing has been copied there yet, and no one else copies there.
             unsafe {
                 let to = ring.wrapping_add(step * per_slot);
                 strip.fetch::<P, W, R>(step as u32, steps, bottom, to);
@@ -278,23 +276,24 @@ unsafe fn march<T: Real, const P: usize, const L: usize, const W: usize, const R
         },
     );
     let mut round = 0;
-    // equivalent mutant (comparison): a round more, of rows that are not written
-    // equivalent mutant (arithmetic: `-` made `+`): two rounds more
+    // equivalent mutant (comparison): one more round, of rows that are not written
+    // equivalent mutant (arithmetic: `-` made `+`): two more rounds
     while round < steps + W as u32 - 1 {
         keep_rolled();
-        // The slot of this round is there when all warps have waited for what they copied.
+        // The slot of this round is complete when all warps have waited for their copies.
         cp_async_wait_group::<{ AHEAD as u32 - 1 }>();
         thread::sync_threads();
         let current = round as usize % FIRST_SLOTS;
         let free = (round as usize + AHEAD) % FIRST_SLOTS;
-        // SAFETY: what was there was read in the round before, ahead of the barrier.
+        // SAFETY: that slot was read in the previous round, before the barrier.
         unsafe {
             let to = ring.wrapping_add(free * per_slot);
             strip.fetch::<P, W, R>(round + AHEAD as u32, steps, bottom, to);
         }
-        // Each warp is a round behind the one before it, and its levels as many rows.
+        // Each warp is one round behind the previous one, and its rows lag by the levels of all
+        // warps before it.
         let step = round.wrapping_sub(warp);
-        // equivalent mutant (comparison): a step more, of rows that are not written
+        // equivalent mutant (comparison): one more step, of rows that are not written
         if step < steps {
             let y = bottom + (step * R as u32) as i32 - (warp * L as u32) as i32;
             let from = source.wrapping_add(if warp == 0 {
@@ -303,23 +302,23 @@ unsafe fn march<T: Real, const P: usize, const L: usize, const W: usize, const R
                 slot(step)
             });
             let to = sink.wrapping_add(slot(step));
-            // The rows that its levels come to.
-            // equivalent mutant (arithmetic: `-` made `+` in `y + R as i32 - 2`): asks rows before
-            // a wall as well
+            // The lowest and the highest row that the levels compute.
+            // equivalent mutant (arithmetic: `-` made `+` in `y + R as i32 - 2`): also checks rows
+            // before a wall
             let (lowest, highest) = (y - L as i32, y + R as i32 - 2);
-            // equivalent mutant (literal): asks a row above the wall as well
+            // equivalent mutant (literal): also checks a row above the wall
             let past_bottom = lowest > 0;
-            // equivalent mutant (logic): asks all rows
+            // equivalent mutant (logic): checks all rows
             let off_bottom = past_bottom || highest < 0;
-            // equivalent mutant (logic): asks all rows
+            // equivalent mutant (logic): checks all rows
             let off_top = highest < top || lowest > top;
             let inside = !walled && off_bottom && off_top;
             let (below, middle) = (&mut below, &mut middle);
-            // SAFETY: `from` was written in the round before, or copied and waited for;
-            // `to` was read at least a barrier ago, and exists unless the warp is the
-            // last. All lanes of the warp are here.
+            // SAFETY: `from` was written in the previous round, or copied and waited for; `to` was
+            // last read before the latest barrier, and exists unless the warp is the last. All
+            // lanes of the warp are here.
             unsafe {
-                // equivalent mutant (guard: made `true`): asks all rows
+                // equivalent mutant (guard: made `true`): checks all rows
                 if !inside {
                     strip.steps::<P, L, W, R, CHECKED>(y, from, to, below, middle);
                 } else if (warp as usize) < W - 1 {
@@ -338,9 +337,8 @@ unsafe fn march<T: Real, const P: usize, const L: usize, const W: usize, const R
 }
 
 impl<T: Real> Lane<T> {
-    /// Starts copying this warp's share of the strip's `R` rows from `bottom + R · step` on
-    /// to the slot `to`, if the block reads so many. Rows outside the plate are its
-    /// outermost ones again.
+    /// Starts copying this warp's share of the strip's `R` rows from `bottom + R · step` on to the
+    /// slot `to`, if `step` is below `steps`. Rows outside the plate repeat its outermost ones.
     ///
     /// # Safety
     ///
@@ -355,9 +353,9 @@ impl<T: Real> Lane<T> {
         to: *mut Vector,
     ) {
         const { assert!(R <= W, "a warp copies one row at most") };
-        // Not a warp for each row: whose row it is, is computed and not asked.
+        // The row is computed from the warp's number; there is no branch for each row.
         let k = self.warp as usize;
-        // equivalent mutant (comparison): copies rows that nobody reads
+        // equivalent mutant (comparison): copies rows that no warp reads
         let wanted = step < steps;
         if wanted && k < R {
             let y = (bottom + (step * R as u32) as i32 + k as i32).clamp(0, self.top);
@@ -369,17 +367,18 @@ impl<T: Real> Lane<T> {
         cp_async_commit_group();
     }
 
-    /// Starts copying the strip's points of `row` to `to`: neighbouring lanes copy
-    /// neighbouring vectors, or points, each to the place of the lane that has it.
+    /// Starts copying the strip's points of `row` to `to`: neighbouring lanes copy neighbouring
+    /// vectors or points, each to the place of the lane that uses it.
     ///
     /// # Safety
     ///
-    /// `row` is one of the plate; `to` is a row of a slot, as for [`fetch`](Self::fetch).
+    /// `row` is a row of the plate; `to` is a row of a slot, as for [`fetch`](Self::fetch).
     #[inline(always)]
     unsafe fn fetch_row<const P: usize>(&self, row: *const T, to: *mut Vector) {
         let points = vector_points::<T>();
         let vectors = P / points;
-        // Where this lane's copies go would be kept in registers that the levels need.
+        // Otherwise the compiler keeps the addresses of this lane's copies in registers that the
+        // levels need.
         let lane = forgotten(self.lane) as usize;
         let place = |nth: usize| to.wrapping_add(nth % vectors * WARP as usize + nth / vectors);
         if self.aligned {
@@ -389,8 +388,8 @@ impl<T: Real> Lane<T> {
                     let nth = v * WARP as usize + lane;
                     let i = self.left + (nth * points) as i32;
                     if v < vectors && i >= 0 && i < self.nx as i32 {
-                        // SAFETY: all points of the vector are in the row: its first is,
-                        // and the strip's first column and nx are multiples of as many.
+                        // SAFETY: all points of the vector are in the row: its first is, and the
+                        // strip's first column and nx are multiples of its points.
                         unsafe { cp_async_cg(place(nth), row.wrapping_add(i as usize).cast()) };
                     }
                 },
@@ -415,7 +414,7 @@ impl<T: Real> Lane<T> {
     ///
     /// # Safety
     ///
-    /// As [`temporal`], where this is called.
+    /// As [`temporal`], at the point of the call in [`march`].
     #[inline(always)]
     unsafe fn steps<
         const P: usize,
@@ -444,15 +443,15 @@ impl<T: Real> Lane<T> {
         );
     }
 
-    /// Takes row `y` of the warp's lowest level from `from` and all levels one row on;
-    /// the row that leaves the highest goes to `to`, or from the last warp to memory.
+    /// Takes row `y` of the warp's lowest level from `from` and advances all levels by one row. The
+    /// new row of the highest level goes to `to`, or from the last warp to memory.
     ///
     /// `below` and `middle` are rows `y - t - 2` and `y - t - 1` of level t. `HOW` is
     /// [`TO_RING`], [`TO_VECTORS`], [`TO_POINTS`] or [`CHECKED`].
     ///
     /// # Safety
     ///
-    /// As [`temporal`], where this is called.
+    /// As [`temporal`], at the point of the call in [`march`].
     #[inline(always)]
     unsafe fn step<const P: usize, const L: usize, const W: usize, const HOW: u32>(
         &self,
@@ -498,7 +497,8 @@ impl<T: Real> Lane<T> {
                         }
                     },
                 );
-                // Point by point: copies of whole arrays would stay in memory.
+                // Copied point by point, since the compiler would keep copies of whole arrays in
+                // memory.
                 unrolled::<P>(
                     #[inline(always)]
                     |p| {
@@ -523,13 +523,14 @@ impl<T: Real> Lane<T> {
             );
             return;
         }
-        // Else each store would be a branch with the arithmetic in it.
+        // Without this each store would become a branch that contains the arithmetic.
         unrolled::<P>(
             #[inline(always)]
             |p| above[p] = above[p].computed(),
         );
         let row = y - L as i32;
-        // Not a branch of its own: rows that are not written are computed like others.
+        // This is part of the store's predicate, not a branch: rows that are not written are
+        // computed like others.
         let in_block = row >= self.begin && row < self.end;
         let at = row as isize * self.nx as isize + self.x as isize;
         let out = self.new.wrapping_offset(at);
@@ -542,9 +543,9 @@ impl<T: Real> Lane<T> {
                     TO_POINTS => false,
                     _ => self.aligned && self.written & whole == whole,
                 };
-                // SAFETY: points that are written are in the plate and off its walls,
-                // and no other block has them. In aligned rows vectors are aligned, and
-                // without walls those are written whole or not at all.
+                // SAFETY: written points are in the plate and off its walls, and no other block has
+                // them. In aligned rows vectors are aligned, and without walls a vector is written
+                // whole or not at all.
                 unsafe {
                     if in_block && self.written & (1 << p) != 0 {
                         if !vectors {

@@ -1,15 +1,14 @@
-//! One iteration, reading through a texture object.
+//! One iteration that reads through a texture object.
 //!
-//! - `old` is a 2-D texture object over linear memory with padded rows (CUDA's
-//!   "pitch 2D"), point filtering, unnormalised coordinates: element (i, j) is
-//!   fetched at (i + 0.5, j + 0.5), the middle of the unit square it fills. Both
-//!   are exact in `f32`: devices bind at most 2¹⁷ columns and fewer rows.
-//! - `new` is the linear memory behind another texture; the next launch exchanges
-//!   them.
-//! - Threads: one per point, walls included; those on a wall have nothing to do.
+//! - `old` is a 2-D texture object over linear memory with padded rows (CUDA's "pitch 2D"), point
+//!   filtering, unnormalised coordinates: element (i, j) is fetched at (i + 0.5, j + 0.5), the
+//!   centre of its unit square. Both are exact in `f32`: devices bind at most 2¹⁷ columns and fewer
+//!   rows.
+//! - `new` is the linear memory behind another texture; the next launch swaps the two.
+//! - Threads: one per point, walls included; those on a wall do nothing.
 //! - Grid: `(ceil(nx / 16), ceil(ny / 16))`; blocks of `(16, 16)` threads.
-//! - Fetches 16 bytes per interior point, of which the texture cache should
-//!   supply all but 4, and moves 4 bytes out; 4 flops.
+//! - Fetches 16 bytes per interior point, of which the texture cache should supply all but 4, and
+//!   writes 4 bytes; 4 flops.
 
 use super::plate::{BLOCK, average, element, is_inner};
 use cuda_std::prelude::*;

@@ -1,4 +1,4 @@
-//! Heat in space, by explicit steps in time or Jacobi iterations.
+//! Heat in three dimensions, by explicit steps in time or Jacobi iterations.
 //!
 //! ```text
 //! ∂u/∂t = α ∇²u + q
@@ -13,7 +13,7 @@
 //! | kernel | |
 //! |---|---|
 //! | [`step`], `step` | without a source: q = 0 |
-//! | [`step`], `heated` | with one |
+//! | [`step`], `heated` | with a source |
 //!
 //! Both are stencils: `halo_stencil` finds the neighbours of a point and applies the boundaries.
 

@@ -1,10 +1,11 @@
-//! A step of all points: each is read once from memory, and written once.
+//! One step of heat in three dimensions: each point is read once from memory and written once.
 
 use halo_stencil::{Neighbourhood, PointUpdate, Reach, Real, Value};
 
 /// A step in time, or a Jacobi iteration.
 ///
-/// Each axis adds by a fused multiply-add, x first: 15 operations a point.
+/// The contribution of each axis is added by a fused multiply-add, x first: 15 operations per
+/// point.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct Step<T> {
@@ -29,9 +30,10 @@ impl<T: Real> PointUpdate<T, 1, 1> for Step<T> {
     }
 }
 
-/// The same with a source of heat: the fields are u, and what a step adds at each point, Δt q.
+/// The same with a source of heat: the fields are u and Δt q, the amount that a step adds at each
+/// point.
 ///
-/// 16 operations a point.
+/// 16 operations per point.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct Heated<T> {

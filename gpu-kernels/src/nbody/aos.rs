@@ -1,24 +1,21 @@
-//! All-pairs gravity, every body read from global memory by every thread.
+//! All-pairs gravity where every thread reads every body from global memory.
 //!
 //! - Input: an array of structures, body j at `bodies[j]`: 16 bytes in f32, 32
 //!   in f64. Output: three reals per body, packed.
 //! - Grid: `ceil(n / block)` blocks along x, any block size; a thread computes
 //!   the acceleration of one body.
-//! - A warp reads one body at a time, the same for all lanes: the addresses do
-//!   not depend on the thread, and after the first reading of a block they hit
-//!   the first-level cache.
-//! - A turn of the loop holds 1, 2, 4, 8, 16 or 32 interactions: more of them
-//!   share one comparison, one branch and one step of the address, and more
-//!   loads are under way at once. The bodies that a last turn would lack are
-//!   done one by one.
-//! - Reads n bodies per thread, 12 or 24 bytes out; 20 or 30 flops per
-//!   interaction.
+//! - A warp reads one body at a time, the same for all lanes: the addresses do not depend on the
+//!   thread, and after the first read by a block they hit the first-level cache.
+//! - An iteration of the loop holds 1, 2, 4, 8, 16 or 32 interactions: with more of them, more
+//!   share one comparison, one branch and one step of the address, and more loads are in flight.
+//!   The remaining bodies are processed one by one.
+//! - Reads n bodies and writes 12 or 24 bytes per thread; 20 or 30 flops per interaction.
 
 use super::body::{Body, Real, body_body};
 use crate::loops::{keep_rolled, unrolled};
 use cuda_std::prelude::*;
 
-/// Entry points: a name, the type of its reals, interactions per turn.
+/// Declares entry points: name, real type, interactions per iteration.
 macro_rules! aos_kernels {
     ($($name:ident: $real:ty, $unroll:literal;)+) => {$(
         #[doc = concat!(
@@ -48,8 +45,8 @@ macro_rules! aos_kernels {
     )+};
 }
 
-// A turn's interactions and one for the rest, each of 12 FP32 instructions, a
-// reciprocal square root and a load of 16 bytes; one load more for the position:
+// The interactions of an iteration and one for the rest, each with 12 FP32 instructions, a
+// reciprocal square root and a load of 16 bytes, and one more load for the position:
 // gate nbody_aos_*: LD = 0, ST = 0
 // gate nbody_aos_unroll1_f32: FADD = 3, FFMA = 6, FMUL = 3, MUFU = 1, LDG.E.128 = 2
 // gate nbody_aos_unroll8_f32: FADD = 27, FFMA = 54, FMUL = 27, MUFU = 9, LDG.E.128 = 10
@@ -70,7 +67,7 @@ aos_kernels! {
     nbody_aos_unroll32_f64: f64, 32;
 }
 
-/// Entries of the table: a name, the type of its reals, what tells it from the others.
+/// Declares entries of the table: name, real type, what the kernel computes.
 macro_rules! registered {
     ($($name:ident: $real:ident, $computes:literal;)+) => {$(
         crate::register! {
@@ -99,7 +96,7 @@ registered! {
     nbody_aos_unroll32_f64: f64, "thirty-two interactions per turn";
 }
 
-/// The acceleration of the thread's body, `UNROLL` interactions a turn.
+/// The acceleration of the thread's body, with `UNROLL` interactions per iteration.
 ///
 /// # Safety
 ///
@@ -118,9 +115,8 @@ unsafe fn aos<T: Real, const UNROLL: usize>(
     let i = i as usize;
     let (mut turns, mut rest) = (n / UNROLL as u32, n % UNROLL as u32);
 
-    // SAFETY: i < n, so body i and acceleration i exist, and no other thread has
-    // this i. `next` takes n values from `bodies` on, UNROLL of them in each of
-    // the turns and one for each of the rest.
+    // SAFETY: i < n, so body i and acceleration i exist, and no other thread has this i. `next`
+    // takes n values from `bodies` on: UNROLL in each of the `turns` and one in each of the `rest`.
     unsafe {
         let position = Body::load(bodies.add(i)).position();
         let mut sum = [T::ZERO; 3];

@@ -1,13 +1,12 @@
-//! Bodies, what they are made of, and the pull of one on another.
+//! Bodies, their real type, and the interaction of two bodies.
 
 use bytemuck::{Pod, Zeroable};
 use core::ops::{Add, Mul, Neg, Sub};
 use cuda_std::{GpuFloat, warp};
 
-/// Floating-point operations of an interaction in f32, by the line of
-/// [`body_body`]: 3 + 6 + 2 + 3 + 6, a fused multiply-add being two and the
-/// reciprocal square root two (Nyland, Harris and Prins, "Fast N-Body Simulation
-/// with CUDA", GPU Gems 3, 2007, chapter 31).
+/// Floating-point operations of an interaction in f32, in the order of [`body_body`]: 3 + 6 + 2 + 3
+/// + 6. A fused multiply-add counts as two and the reciprocal square root as two (Nyland, Harris
+/// and Prins, "Fast N-Body Simulation with CUDA", GPU Gems 3, 2007, chapter 31).
 pub const FLOPS_PER_INTERACTION_F32: u64 = 20;
 
 /// Floating-point operations of an interaction in f64, by convention.
@@ -17,7 +16,7 @@ pub const FLOPS_PER_INTERACTION_F32: u64 = 20;
 /// as 12 operations instead of 2.
 pub const FLOPS_PER_INTERACTION_F64: u64 = 30;
 
-/// f32 or f64: what bodies are made of.
+/// The real type of a body: f32 or f64.
 ///
 /// No other type can implement it, since none implements [`GpuFloat`].
 pub trait Real:
@@ -26,20 +25,20 @@ pub trait Real:
     /// 0.
     const ZERO: Self;
 
-    /// Two factors of self to the power of -3/2: near its -1/2, and near its -1. Apart
-    /// they stay in range where their product does not.
+    /// Two factors of self^(-3/2), close to self^(-1/2) and self^(-1). Separately they stay in
+    /// range where their product does not.
     ///
-    /// In f32 they are the reciprocal square root y that the hardware approximates,
-    /// and y². In f64 y has 20 bits or so; with h = 1 - self y²,
+    /// In f32 they are the hardware's approximate reciprocal square root y, and y². In f64 y has
+    /// about 20 bits; with h = 1 - self y²,
     ///
     /// ```text
     /// self^(-3/2) = y³ (1 - h)^(-3/2) = y³ (1 + 3/2 h + 15/8 h²) + 35/16 h³ …
     ///             = y² · y (15/8 (h + 2/5)² + 7/10) …
     /// ```
     ///
-    /// of which what is left out is below 2⁻⁵⁵, |h| being below 2⁻¹⁹. y² is exact, and
-    /// so is self y² within the fused multiply-add. That makes five instructions for
-    /// the two factors, where refining the root first takes six.
+    /// The omitted terms are below 2⁻⁵⁵, since |h| is below 2⁻¹⁹. y² is exact, and so is self y²
+    /// within the fused multiply-add. The two factors take five instructions; refining the root
+    /// first takes six.
     #[must_use]
     fn inverse_cube(self) -> [Self; 2];
 
@@ -47,7 +46,7 @@ pub trait Real:
     #[must_use]
     fn widened(self) -> f64;
 
-    /// The value that the lane `lane` of the warp has. All lanes take part.
+    /// The value of lane `lane` of the warp. All lanes must call this.
     #[must_use]
     fn at_lane(self, lane: u32) -> Self;
 }
@@ -68,7 +67,7 @@ impl Real for f32 {
 
     #[inline(always)]
     fn at_lane(self, lane: u32) -> Self {
-        // SAFETY: the callers have all lanes here; 32 is the width of a warp.
+        // SAFETY: all lanes call this; 32 is the width of a warp.
         unsafe { warp::warp_shuffle_idx(u32::MAX, self, lane, 32).0 }
     }
 }
@@ -99,7 +98,7 @@ impl Real for f64 {
 
 /// A body: a point with a mass, 16 bytes in f32 and 32 in f64.
 ///
-/// The alignment makes a load of it one or two accesses of 16 bytes.
+/// The alignment lets a load be one or two accesses of 16 bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 #[repr(C, align(16))]
 pub struct Body<T> {
@@ -126,7 +125,7 @@ const _: () = {
 };
 
 impl<T: Real> Body<T> {
-    /// A body without mass, at the origin: it adds nothing to any sum.
+    /// A body without mass at the origin, which adds nothing to any sum.
     pub const NOTHING: Self = Self {
         x: T::ZERO,
         y: T::ZERO,
@@ -134,7 +133,7 @@ impl<T: Real> Body<T> {
         mass: T::ZERO,
     };
 
-    /// Where it is.
+    /// The body's position.
     #[inline(always)]
     #[must_use]
     pub fn position(self) -> [T; 3] {
@@ -143,8 +142,7 @@ impl<T: Real> Body<T> {
 
     /// The body at `body`, read field by field.
     ///
-    /// That is what becomes accesses of 16 bytes; a copy of the struct becomes
-    /// moves of 8.
+    /// This compiles to accesses of 16 bytes; a copy of the struct compiles to accesses of 8.
     ///
     /// # Safety
     ///
@@ -185,10 +183,10 @@ pub(super) fn separation<T: Real>(
 
 /// `sum` and the acceleration that `body` causes at `position`.
 ///
-/// The one definition of an interaction: kernels and the plain CPU port call it.
+/// This is the only definition of an interaction: kernels and the plain CPU port call it.
 ///
-/// `m / d · 1/d²` instead of `m · 1/d³`: as many products, and 1/d³ would leave
-/// the range of f32 from d = 5e12 on, where 1/d² and the result do not yet.
+/// It computes `m / d · 1/d²` instead of `m · 1/d³`: the number of products is the same, but 1/d³
+/// leaves the range of f32 from d = 5e12 on, where 1/d² and the result are still in range.
 /// `softening_squared` must be a normal number, so that d² is one.
 #[inline(always)]
 #[must_use]
@@ -212,8 +210,8 @@ pub fn body_body<T: Real>(
     ]
 }
 
-/// [`body_body`] by [`Real::inverse_cube`]: the same in f32; in f64 fewer
-/// instructions, and other bits.
+/// [`body_body`] with [`Real::inverse_cube`]: the same in f32; in f64 it takes fewer instructions
+/// and rounds differently.
 #[inline(always)]
 #[must_use]
 pub fn body_body_refined<T: Real>(

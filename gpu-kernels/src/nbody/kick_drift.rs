@@ -1,26 +1,24 @@
-//! The part of a leapfrog step that is not the accelerations: velocities are
-//! kicked, then positions drift.
+//! The kick of velocities and the drift of positions in a leapfrog step.
 //!
 //! ```text
 //! v ← v + a · kick
 //! x ← x + v · drift
 //! ```
 //!
-//! with one fused multiply-add per component. A step of length dt is a kick of
-//! dt/2 and a drift of dt, new accelerations, and a kick of dt/2 and no drift
-//! (kick-drift-kick; Verlet, "Computer 'experiments' on classical fluids", Phys.
-//! Rev. 159 (1967), in the form of Hockney and Eastwood, "Computer Simulation Using
-//! Particles", 1988, section 4.4).
+//! with one fused multiply-add per component. A step of length dt is a kick of dt/2 and a drift of
+//! dt, new accelerations, and a kick of dt/2 without drift (kick-drift-kick; Verlet, "Computer
+//! 'experiments' on classical fluids", Phys. Rev. 159 (1967), in the form of Hockney and Eastwood,
+//! "Computer Simulation Using Particles", 1988, section 4.4).
 //!
 //! - Grid: `ceil(n / block)` blocks along x, any block size; a thread per body.
-//! - Moves 24 bytes of accelerations and velocities and 16 of the body in, and 28
-//!   out, twice that in f64; 12 flops. Next to n² interactions that is nothing.
+//! - Reads 24 bytes of accelerations and velocities and 16 of the body, and writes 28, twice that
+//!   in f64; 12 flops. That is negligible beside n² interactions.
 
 use super::body::{Body, Real};
 use cuda_std::GpuFloat;
 use cuda_std::prelude::*;
 
-/// Entry points: a name, the type of its reals.
+/// Declares entry points: name, real type.
 macro_rules! kick_drift_kernels {
     ($($name:ident: $real:ty;)+) => {$(
         #[doc = concat!(
@@ -30,9 +28,9 @@ macro_rules! kick_drift_kernels {
         ///
         /// # Safety
         ///
-        /// - `accelerations` is readable, `velocities` and `bodies` are readable and
-        ///   writable for `n` elements; the three do not overlap, and nothing else
-        ///   accesses them during the launch, reads of `accelerations` apart.
+        /// - `accelerations` is readable, `velocities` and `bodies` are readable and writable for
+        ///   `n` elements; the three do not overlap, and nothing else accesses them during the
+        ///   launch, except for reads of `accelerations`.
         /// - The launch extends along x alone and has `n` threads or more, but
         ///   fewer than 2³².
         #[kernel]
@@ -64,7 +62,7 @@ macro_rules! registered {
             $name: $real, Step,
             "kicks velocities and lets bodies drift",
             geometry: |kernel, bodies| super::geometry::blocks_of(KICK_DRIFT_BLOCK, kernel, bodies),
-            // Accelerations and velocities in, velocities and bodies in and out.
+            // Reads accelerations, velocities and bodies; writes velocities and positions.
             cost: |bodies| Cost {
                 bytes: (bodies.points() as u64).saturating_mul(17 * size_of::<$real>() as u64),
                 flops: (bodies.points() as u64).saturating_mul(12),

@@ -1,21 +1,20 @@
 //! All-pairs gravity in mixed precision: interactions in f32, their sums in f64.
 //!
-//! The kernel of [`shared`](super::shared), tile for tile and interaction for
-//! interaction, but for what becomes of a tile's sum: it is added to a sum in f64, and a
-//! new one begins at zero. An acceleration of n bodies in f32 takes n roundings of its
-//! growing sum; here it takes as many as a tile has bodies, whatever n is, for three
-//! additions in f64 per tile. What is left is the error of the interactions themselves,
-//! which are in f32 as before, as are positions and their differences.
+//! This is the kernel of [`shared`](super::shared), except that each tile's sum starts at zero and
+//! is then added to a sum in f64. In f32 an acceleration from n bodies takes n roundings of its
+//! growing sum; here it takes as many as a tile has bodies, for any n, at the cost of three
+//! additions in f64 per tile. The error of the interactions themselves remains, since positions and
+//! their differences are still in f32.
 //!
 //! - Input: n bodies in f32. Output: n accelerations in f64.
 //! - Tile, grid and threads: as for `shared`.
-//! - 24 bytes out per body; 20 flops per interaction.
+//! - 24 bytes written per body; 20 flops per interaction.
 //!
 //! # What limits it
 //!
-//! Instructions, as for `shared`: 12 FP32, a reciprocal square root and a load of 16
-//! bytes from shared memory per interaction, and per tile of 128 three conversions and
-//! three additions in f64, below one in two hundred.
+//! Instructions, as for `shared`: 12 FP32, a reciprocal square root and a load of 16 bytes from
+//! shared memory per interaction. The three conversions and three additions in f64 per tile of 128
+//! are fewer than one instruction in two hundred.
 
 use super::body::{Body, body_body};
 use super::tiles::SHARED_UNROLL;
@@ -35,8 +34,8 @@ use cuda_std::shared::dynamic_shared_mem;
 /// - `bodies` is readable and `accelerations` writable for `n` elements; they do not
 ///   overlap, and nothing else accesses `accelerations` during the launch.
 /// - The launch extends along x alone and has `n` threads or more; the block is a
-///   multiple of [`SHARED_UNROLL`], and n and a block more are below 2³².
-/// - Dynamic shared memory of one body per thread of the block.
+///   multiple of [`SHARED_UNROLL`], and n plus the block size is below 2³².
+/// - The dynamic shared memory holds one body per thread of the block.
 #[kernel]
 pub unsafe fn nbody_mixed_f32(
     bodies: *const Body<f32>,
@@ -60,7 +59,7 @@ pub unsafe fn nbody_mixed_f32(
     let position = body(i).position();
     let mut total = [0.0_f64; 3];
     let mut start = 0;
-    // equivalent mutant (comparison): one tile more, of bodies that add nothing
+    // equivalent mutant (comparison): one more tile, whose bodies add nothing
     while start < n {
         let own = body(start + t);
         // SAFETY: t < block, the length of the tile; each thread stores its own
@@ -81,7 +80,7 @@ pub unsafe fn nbody_mixed_f32(
             k += SHARED_UNROLL as u32;
         }
         unrolled::<3>(|axis| total[axis] += f64::from(sum[axis]));
-        // Nobody stores the next tile while others still read this one.
+        // No thread stores the next tile while others still read this one.
         thread::sync_threads();
         start += block;
     }

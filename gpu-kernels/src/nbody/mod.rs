@@ -6,35 +6,33 @@
 //! a_i = Σ_j r s
 //! ```
 //!
-//! with the gravitational constant 1 and the softening length ε > 0 of Plummer
-//! spheres (Aarseth, "Gravitational N-Body Simulations", 2003, section 2.1). The
-//! sum runs over all j: a body does not pull on itself because its r is zero, and
-//! since ε is not, that takes no test.
+//! with the gravitational constant 1 and the softening length ε > 0 of Plummer spheres (Aarseth,
+//! "Gravitational N-Body Simulations", 2003, section 2.1). The sum runs over all j: a body does not
+//! pull on itself because its r is zero, and no test is needed since ε is not.
 //!
 //! # The teaching kernels
 //!
-//! One thread computes the acceleration of one body and looks at all n bodies in
-//! order, so that the sums of all kernels round alike and equal those of the
-//! plain CPU port; on a GPU the reciprocal square root is the hardware's
-//! approximation and makes the only difference.
+//! One thread computes the acceleration of one body and processes all n bodies in order, so the
+//! sums of all kernels round alike and equal those of the plain CPU port. The only difference on a
+//! GPU is its approximate reciprocal square root.
 //!
-//! - [`aos`]: every thread reads every body from global memory. All threads of a
-//!   warp read the same one at the same time, which is one 16-byte access (two in
-//!   f64). Six kernels differ in how many interactions a turn of the loop holds.
+//! - [`aos`]: every thread reads every body from global memory. All threads of a warp
+//!   read the same one at the same time, which is one 16-byte access (two in f64). Six
+//!   kernels differ in the number of interactions per iteration of the loop.
 //! - [`shared`]: a block copies as many bodies as it has threads to shared memory
 //!   and then reads them from there.
 //!
-//! # The kernels that the library takes by itself
+//! # The kernels that the library chooses
 //!
-//! - [`register_tile`]: four bodies per thread share each load from the tile, and the
-//!   sum over the others is made in parts by several blocks.
-//! - [`symmetric`]: each pair once, for both of its bodies.
-//! - [`sum`] adds up, in a fixed order, what either leaves.
+//! - [`register_tile`]: four bodies per thread share each load from the tile, and several blocks
+//!   each compute a part of the sum over the others.
+//! - [`symmetric`]: computes each pair once, for both of its bodies.
+//! - [`sum`] adds the partial sums of either kernel in a fixed order.
 //!
 //! # Operations
 //!
-//! An interaction is 12 instructions and a reciprocal square root in f32, and is
-//! counted as [`FLOPS_PER_INTERACTION_F32`] operations; [`body_body`] says which.
+//! An interaction is 12 instructions and a reciprocal square root in f32, and counts as
+//! [`FLOPS_PER_INTERACTION_F32`] operations; [`body_body`] lists them.
 
 pub mod aos;
 mod body;

@@ -1,11 +1,11 @@
-//! How [`register_tile`](super::register_tile) and [`symmetric`](super::symmetric) deal
-//! out their sums, and what [`sum`](super::sum) has to add up then: each computed once,
-//! for the grid, the kernels' arguments and the length of the arrays.
+//! How [`register_tile`](super::register_tile) and [`symmetric`](super::symmetric) divide their
+//! sums into parts, and the rows that [`sum`](super::sum) then adds. The grid, the kernels'
+//! arguments and the length of the arrays all follow from these types.
 
 use super::tiles::{REGISTER_BLOCK, REGISTER_BODIES, SYMMETRIC_GROUP, SYMMETRIC_TILES};
 use crate::registry::Problem;
 
-/// The most blocks along y that a grid has.
+/// The most blocks of a grid along y.
 const MAX_PARTS: usize = 65_535;
 
 /// A launch of [`register_tile`](super::register_tile).
@@ -17,13 +17,12 @@ pub struct TileParts {
 }
 
 impl TileParts {
-    /// The sums over `n` bodies, from 1 to 2³¹, in `wanted` parts or as many as there can
-    /// be.
+    /// Divides the sums over `n` bodies, 1 to 2³¹, into at most `wanted` parts.
     #[must_use]
     pub fn new(n: usize, wanted: usize) -> Self {
         let tile = REGISTER_BLOCK as usize;
         let tiles = n.div_ceil(tile);
-        // equivalent mutant (literal): one tile in two parts is in the first
+        // equivalent mutant (literal): one tile in two parts leaves the second part empty
         let most = tiles.clamp(1, MAX_PARTS);
         let parts = wanted.clamp(1, most);
         let per_part = tiles.div_ceil(parts) * tile;
@@ -35,37 +34,37 @@ impl TileParts {
         }
     }
 
-    /// Blocks that compute a part.
+    /// The number of blocks that compute a part.
     #[must_use]
     pub const fn blocks(n: usize) -> usize {
         n.div_ceil(REGISTER_BLOCK as usize * REGISTER_BODIES)
     }
 
-    /// The bodies.
+    /// The number of bodies.
     #[must_use]
     pub const fn n(self) -> usize {
         self.n
     }
 
-    /// The bodies that a part adds up; the last may have fewer.
+    /// The bodies that a part sums over; the last may have fewer.
     #[must_use]
     pub const fn per_part(self) -> u32 {
         self.per_part
     }
 
-    /// Rows of `n` sums that are left.
+    /// The number of rows of `n` sums that the launch writes.
     #[must_use]
     pub const fn parts(self) -> u32 {
         self.parts
     }
 
-    /// What the geometry follows from.
+    /// The problem that determines the geometry.
     #[must_use]
     pub const fn problem(self) -> Problem {
         Problem::plane(self.n, self.parts as usize)
     }
 
-    /// What is to be added up.
+    /// The rows that `sum` must add.
     #[must_use]
     pub const fn rows(self) -> Rows {
         Rows {
@@ -84,8 +83,8 @@ pub const fn groups(n: usize) -> u32 {
     n.div_ceil(SYMMETRIC_GROUP as usize) as u32
 }
 
-/// How many distances there are between groups of `n` bodies: a group is at distance 0
-/// from itself.
+/// The number of distances between groups of `n` bodies, including distance 0 of a group from
+/// itself.
 #[must_use]
 pub const fn distances(n: usize) -> u32 {
     groups(n) / 2 + 1
@@ -101,8 +100,8 @@ pub struct Round {
 }
 
 impl Round {
-    /// The rounds over `n` bodies, from 1 to 2³¹, of at most so many distances each, in at
-    /// most so many parts each. The first has the most of both.
+    /// The rounds over `n` bodies, 1 to 2³¹, each of at most `distances` distances in at most
+    /// `parts` parts. The first round has the most of both.
     pub fn all(n: usize, distances: u32, parts: u32) -> impl Iterator<Item = Self> {
         let all = self::distances(n);
         let distances = distances.clamp(1, all);
@@ -119,44 +118,44 @@ impl Round {
         })
     }
 
-    /// The bodies.
+    /// The number of bodies.
     #[must_use]
     pub const fn n(self) -> usize {
         self.n
     }
 
-    /// The tiles, from the first to before the last.
+    /// The first tile, and the tile after the last.
     #[must_use]
     pub const fn tiles(self) -> [u32; 2] {
         [self.first * SYMMETRIC_TILES, self.end * SYMMETRIC_TILES]
     }
 
-    /// The tiles that a part adds up; the last may have fewer.
+    /// The tiles that a part sums over; the last may have fewer.
     #[must_use]
     pub const fn per_part(self) -> u32 {
         self.per_part
     }
 
-    /// Rows of `n` sums that are left.
+    /// The number of rows of `n` sums that the launch writes.
     #[must_use]
     pub const fn parts(self) -> u32 {
         let [first, end] = self.tiles();
         (end - first).div_ceil(self.per_part)
     }
 
-    /// Rows of `n` reactions that are left: one for each distance but 0.
+    /// The number of rows of `n` reactions that the launch writes: one for each distance but 0.
     #[must_use]
     pub const fn reactions(self) -> u32 {
         self.end - if self.first == 0 { 1 } else { self.first }
     }
 
-    /// What the geometry follows from.
+    /// The problem that determines the geometry.
     #[must_use]
     pub const fn problem(self) -> Problem {
         Problem::plane(self.n, self.parts() as usize)
     }
 
-    /// What is to be added up, and added to what the rounds before have left.
+    /// The rows that `sum` must add, in later rounds to the result of the earlier ones.
     #[must_use]
     pub const fn rows(self) -> Rows {
         let opposite = groups(self.n).is_multiple_of(2) && self.end == distances(self.n);
@@ -181,37 +180,37 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// The bodies.
+    /// The number of bodies.
     #[must_use]
     pub const fn n(self) -> usize {
         self.n
     }
 
-    /// Rows that are added.
+    /// The number of rows that are added.
     #[must_use]
     pub const fn parts(self) -> u32 {
         self.parts
     }
 
-    /// Rows that are taken off.
+    /// The number of rows that are subtracted.
     #[must_use]
     pub const fn reactions(self) -> u32 {
         self.reactions
     }
 
-    /// Whether the last of these holds nothing for the first half of the groups.
+    /// Whether the last row of reactions is unused for the first half of the groups.
     #[must_use]
     pub const fn half_of_last(self) -> bool {
         self.half_of_last
     }
 
-    /// Whether there is something already that it is added to.
+    /// Whether the sum is added to an earlier result.
     #[must_use]
     pub const fn add(self) -> bool {
         self.add
     }
 
-    /// What geometry and cost follow from.
+    /// The problem that determines geometry and cost.
     #[must_use]
     pub const fn problem(self) -> Problem {
         Problem::plane(self.n, self.parts as usize + self.reactions as usize)
@@ -238,7 +237,7 @@ mod tests {
                     "{n} in {wanted}: {parts} parts"
                 );
                 assert!((parts - 1) * per_part < n && n <= parts * per_part);
-                // One tile less in each would take too many parts, or none is left.
+                // With one tile less per part there would be too many parts, or empty ones.
                 assert!(per_part.is_multiple_of(tile));
                 assert!(per_part == tile || most * (per_part - tile) < n);
             }
@@ -258,7 +257,7 @@ mod tests {
                         assert_eq!(first, next);
                         assert!(end > first && end - first <= most.min(all) * SYMMETRIC_TILES);
                         assert!((1..=parts).contains(&round.parts()));
-                        // No part is empty, and none could be left out.
+                        // No part is empty.
                         assert!((round.parts() - 1) * round.per_part() < end - first);
                         next = end;
                     }

@@ -1,33 +1,31 @@
-//! The potential of each body, or its share of the energy.
+//! The potential of each body, or its share of the potential energy.
 //!
 //! ```text
 //! φ_i = -Σ_{j ≠ i} m_j / √(|x_j - x_i|² + ε²)        E = Σ_i m_i φ_i / 2
 //! ```
 //!
-//! (the potential whose negative gradient are the accelerations of
-//! [`body_body`](super::body_body); Aarseth, "Gravitational N-Body Simulations", 2003,
-//! section 1.2.)
+//! (the potential whose negative gradient is the acceleration of [`body_body`](super::body_body);
+//! Aarseth, "Gravitational N-Body Simulations", 2003, section 1.2.)
 //!
 //! - Input: n bodies, f32 or f64. Output: n numbers in f64, φ_i or m_i φ_i / 2.
-//! - Tile: as many bodies as the block has threads, in dynamic shared memory; a thread
-//!   computes the potential of one body and loads one of each tile. Where the last tile
-//!   has no body it holds [`Body::NOTHING`], which adds nothing.
-//! - The term of a body with itself, m / ε, is left out: not subtracted in the end, which
-//!   would cost all digits where ε is small. Only the block's own tile has one.
-//! - Arithmetic: terms and the sum over a tile in the type of the bodies, the sum of the
-//!   tiles in f64. So the error does not grow with n: that of a term, and one rounding for
-//!   each body of a tile.
-//! - 8 bytes out per body; 3 differences, 3 fused multiply-adds, a reciprocal square root
-//!   and one more fused multiply-add: 13 flops per interaction (f64: 23, the root counted
-//!   as 12).
+//! - Tile: as many bodies as the block has threads, in dynamic shared memory; a thread computes the
+//!   potential of one body and loads one of each tile. The last tile is filled up with
+//!   [`Body::NOTHING`], which adds nothing.
+//! - The term of a body with itself, m / ε, is left out, and not subtracted at the end, which would
+//!   cost all digits if ε is small. It occurs only in the block's own tile.
+//! - Arithmetic: terms and the sum over a tile in the type of the bodies, the sum of the tiles in
+//!   f64. So the error does not grow with n: it is that of a term and one rounding for each body of
+//!   a tile.
+//! - 8 bytes written per body; 3 differences, 3 fused multiply-adds, a reciprocal square root and
+//!   one more fused multiply-add: 13 flops per interaction (f64: 23, the root counted as 12).
 //!
 //! # What limits it
 //!
-//! Instructions: 7 FP32 and a reciprocal square root, issued at a sixteenth of the rate of
-//! the four schedulers together (16 a clock), and a load of 16 bytes from shared memory
-//! that all lanes share. So the roots and the rest, 8 warp instructions on one scheduler,
-//! take as long: predicted, 8 clocks per warp and interaction, or 132 × 4 × 32 / 8 = 2112
-//! interactions a clock on an H200.
+//! Instructions: 7 FP32 and a reciprocal square root, issued at a sixteenth of the rate of the four
+//! schedulers together (16 a clock), and a load of 16 bytes from shared memory that all lanes
+//! share. The roots and the other 8 warp instructions on one scheduler take equally long:
+//! predicted, 8 clocks per warp and interaction, or 132 × 4 × 32 / 8 = 2112 interactions a clock on
+//! an H200.
 
 use super::body::{Body, Real, separation};
 use super::tiles::SHARED_UNROLL;
@@ -35,7 +33,7 @@ use crate::loops::{keep_rolled, unrolled};
 use cuda_std::prelude::*;
 use cuda_std::shared::dynamic_shared_mem;
 
-/// Entry points: a name and the type of its reals.
+/// Declares entry points: name, real type.
 macro_rules! potential_kernels {
     ($($name:ident: $real:ty;)+) => {$(
         #[doc = concat!("Potentials of `n` bodies in `", stringify!($real), "`, in f64.")]
@@ -48,8 +46,8 @@ macro_rules! potential_kernels {
         /// - `bodies` is readable and `potentials` writable for `n` elements; they do not
         ///   overlap, and nothing else accesses `potentials` during the launch.
         /// - The launch extends along x alone and has `n` threads or more; the block is a
-        ///   multiple of [`SHARED_UNROLL`], and n and a block more are below 2³².
-        /// - Dynamic shared memory of one body per thread of the block.
+        ///   multiple of [`SHARED_UNROLL`], and n plus the block size is below 2³².
+        /// - The dynamic shared memory holds one body per thread of the block.
         #[kernel]
         pub unsafe fn $name(
             bodies: *const Body<$real>,
@@ -64,8 +62,8 @@ macro_rules! potential_kernels {
     )+};
 }
 
-// 16 interactions a turn, of the block's own tile and of the others: each of 7 FP32
-// instructions, a reciprocal square root and a load of 16 bytes from the tile.
+// 16 interactions per iteration, in the loop of the block's own tile and in that of the others,
+// each with 7 FP32 instructions, a reciprocal square root and a load of 16 bytes from the tile.
 // gate nbody_potential_f32: MUFU = 32, LDS.128 = 32, LD = 0, ST = 0, spills = 0
 // gate nbody_potential_f64: LDS.128 = 64, LD = 0, ST = 0, spills = 0
 
@@ -122,7 +120,7 @@ unsafe fn potential<T: Real>(
     let position = here.position();
     let mut total = 0.0_f64;
     let mut start = 0;
-    // equivalent mutant (comparison): one tile more, of bodies that add nothing
+    // equivalent mutant (comparison): one more tile, whose bodies add nothing
     while start < n {
         let own = body(start + t);
         // SAFETY: t < block, the length of the tile; each thread stores its own
@@ -139,7 +137,7 @@ unsafe fn potential<T: Real>(
             }
         };
         total += sum.widened();
-        // Nobody stores the next tile while others still read this one.
+        // No thread stores the next tile while others still read this one.
         thread::sync_threads();
         start += block;
     }
@@ -155,7 +153,7 @@ unsafe fn potential<T: Real>(
     }
 }
 
-/// `Σ m / √(|r|² + ε²)` over the bodies of a tile, without the one numbered `without`.
+/// `Σ m / √(|r|² + ε²)` over the bodies of a tile except number `without`.
 ///
 /// # Safety
 ///

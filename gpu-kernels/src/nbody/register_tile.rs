@@ -1,21 +1,19 @@
-//! All-pairs gravity, several bodies in the registers of each thread, and the sum
-//! over the others dealt out to several blocks.
+//! All-pairs gravity with several bodies in the registers of each thread, and the sum over the
+//! others divided among several blocks.
 //!
 //! - Input as for [`aos`](super::aos).
-//! - A thread computes the accelerations of [`REGISTER_BODIES`] bodies, so that one
-//!   load of 16 bytes from the tile serves as many interactions: in f32 an
-//!   interaction is 12 FP32 instructions, a reciprocal square root and a quarter of
-//!   a load, 13.25 issue slots and, with the loop's own, 13.4. At one slot per cycle
-//!   that is 2500 G interactions/s on an H200 (132 multiprocessors, 1.98 GHz).
-//! - In f64 it is 16 instructions of double precision, of which a multiprocessor
-//!   does 64 at a time: 1045 G interactions/s.
-//! - Tile: [`REGISTER_BLOCK`] bodies in static shared memory, [`Body::NOTHING`] where
-//!   there is none: the inner loop asks nothing.
-//! - Grid: `ceil(n / (REGISTER_BLOCK · REGISTER_BODIES))` along x, parts along y.
-//!   Part k adds up bodies `k · per_part` to `(k + 1) · per_part - 1`. So that few
-//!   bodies fill a large GPU the sum is made in parts, and
-//!   [`sum`](super::sum) adds them in order: for a given number of parts the result
-//!   is the same bits every time.
+//! - A thread computes the accelerations of [`REGISTER_BODIES`] bodies, so one load of 16 bytes
+//!   from the tile serves that many interactions. In f32 an interaction is 12 FP32 instructions, a
+//!   reciprocal square root and a quarter of a load: 13.25 issue slots, or 13.4 with the loop. At
+//!   one slot per cycle that is 2500 G interactions/s on an H200 (132 multiprocessors, 1.98 GHz).
+//! - In f64 it is 16 double-precision instructions, of which a multiprocessor executes 64 per
+//!   clock: 1045 G interactions/s.
+//! - Tile: [`REGISTER_BLOCK`] bodies in static shared memory, filled up with [`Body::NOTHING`], so
+//!   the inner loop needs no check.
+//! - Grid: `ceil(n / (REGISTER_BLOCK · REGISTER_BODIES))` along x, parts along y. Part k sums over
+//!   bodies `k · per_part` to `(k + 1) · per_part - 1`. The parts let few bodies fill a large GPU,
+//!   and [`sum`](super::sum) adds them in order: for a given number of parts the result has the
+//!   same bits every time.
 //! - Output: three reals per body and part, `partials[part · n + body]`.
 
 use super::body::{Body, Real, body_body_refined};
@@ -24,29 +22,28 @@ use crate::loops::{keep_rolled, unrolled};
 use cuda_std::prelude::*;
 use cuda_std::{launch_bounds, shared_array};
 
-// 4 bodies times 8 or 4 of the tile in a turn:
+// 4 bodies times 8 or 4 of the tile per iteration:
 // gate nbody_register_tile_f32: FADD = 96, FFMA = 192, FMUL = 96, MUFU.RSQ = 32, LDS.128 = 8
 // gate nbody_register_tile_f32: registers <= 128, LD = 0, ST = 0
 // gate nbody_register_tile_f64: DADD = 48, DFMA = 128, DMUL = 80, MUFU.RSQ64H = 16, LDS.128 = 8
 // gate nbody_register_tile_f64: registers <= 128, LD = 0, ST = 0
 
-/// Entry points: a name, the type of its reals, bodies of the tile per turn.
+/// Declares entry points: name, real type, bodies of the tile per iteration.
 macro_rules! register_tile_kernels {
     ($($name:ident: $real:ty, $unroll:literal;)+) => {$(
         #[doc = concat!("Parts of the accelerations of `n` bodies in `", stringify!($real), "`.")]
         ///
-        /// `bodies`: `n` elements; `softening_squared`: ε²; `per_part`: how many
-        /// bodies a part adds up; `partials`: `n` elements for each part.
+        /// `bodies`: `n` elements; `softening_squared`: ε²; `per_part`: the bodies that a part sums
+        /// over; `partials`: `n` elements for each part.
         ///
         /// # Safety
         ///
-        /// - `bodies` is readable for `n` elements, `partials` writable for `n` times
-        ///   as many as the grid has blocks along y; they do not overlap, and nothing
-        ///   else accesses `partials` during the launch.
+        /// - `bodies` is readable for `n` elements, `partials` writable for `n` elements for each
+        ///   block of the grid along y; they do not overlap, and nothing else accesses `partials`
+        ///   during the launch.
         /// - Blocks have [`REGISTER_BLOCK`] threads along x; along x the grid has
         ///   `ceil(n / (REGISTER_BLOCK · REGISTER_BODIES))` of them.
-        /// - `n` is at most 2³¹, and so is `per_part` times the number of parts less
-        ///   one.
+        /// - `n` is at most 2³¹, and so is `per_part · (parts - 1)`.
         #[kernel]
         #[launch_bounds(REGISTER_BLOCK, 4)]
         pub unsafe fn $name(
@@ -93,7 +90,7 @@ registered! {
     nbody_register_tile_f64: f64;
 }
 
-/// The part of the sums that the block's place along y says, for the thread's bodies.
+/// Computes part `blockIdx.y` of the sums for the thread's bodies.
 ///
 /// # Safety
 ///
@@ -127,11 +124,11 @@ unsafe fn register_tile<T: Real, const UNROLL: usize>(
 
     let mut start = part * per_part;
     let end = (start + per_part).min(n);
-    // equivalent mutant (comparison): one tile more, of bodies that add nothing
+    // equivalent mutant (comparison): one more tile, whose bodies add nothing
     while start < end {
         keep_rolled();
         let own = body(start + t, end);
-        // Nobody stores this tile while others still read the last one.
+        // No thread stores this tile while others still read the previous one.
         thread::sync_threads();
         // SAFETY: t < REGISTER_BLOCK; each thread stores its own element, and
         // nobody reads the tile before the barrier.

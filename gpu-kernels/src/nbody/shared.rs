@@ -1,16 +1,16 @@
-//! All-pairs gravity, bodies read from a tile in shared memory.
+//! All-pairs gravity with bodies read from a tile in shared memory.
 //!
 //! - Input and output as for [`aos`](super::aos).
 //! - Tile: as many bodies as the block has threads, in dynamic shared memory.
 //! - Grid: `ceil(n / block)` blocks along x, the block a multiple of
 //!   [`SHARED_UNROLL`]; a thread computes the acceleration of one body, and
 //!   loads one body of each tile.
-//! - Where the last tile has no body, it holds [`Body::NOTHING`]; threads beyond
-//!   the last body load, wait and compute with the others, and write nothing.
-//! - All lanes of a warp read the same body of the tile at a time, which shared
-//!   memory broadcasts. From global memory a block reads each body once: n / block
-//!   bodies per thread instead of n.
-//! - 12 or 24 bytes out per body; 20 or 30 flops per interaction.
+//! - The last tile is filled up with [`Body::NOTHING`]; threads beyond the last body load, wait and
+//!   compute with the others, but write nothing.
+//! - All lanes of a warp read the same body of the tile at the same time, which shared memory
+//!   broadcasts. A block reads each body once from global memory: n / block bodies per thread
+//!   instead of n.
+//! - 12 or 24 bytes written per body; 20 or 30 flops per interaction.
 
 use super::body::{Body, Real, body_body};
 use super::tiles::SHARED_UNROLL;
@@ -18,7 +18,7 @@ use crate::loops::{keep_rolled, unrolled};
 use cuda_std::prelude::*;
 use cuda_std::shared::dynamic_shared_mem;
 
-/// Entry points: a name and the type of its reals.
+/// Declares entry points: name, real type.
 macro_rules! shared_kernels {
     ($($name:ident: $real:ty;)+) => {$(
         #[doc = concat!("Accelerations of `n` bodies in `", stringify!($real), "`.")]
@@ -30,10 +30,9 @@ macro_rules! shared_kernels {
         /// - `bodies` is readable and `accelerations` writable for `n` elements;
         ///   they do not overlap, and nothing else accesses `accelerations`
         ///   during the launch.
-        /// - The launch extends along x alone and has `n` threads or more; the
-        ///   block is a multiple of [`SHARED_UNROLL`], and n and a block more
-        ///   are below 2³².
-        /// - Dynamic shared memory of one body per thread of the block.
+        /// - The launch extends along x alone and has `n` threads or more; the block is a
+        ///   multiple of [`SHARED_UNROLL`], and n plus the block size is below 2³².
+        /// - The dynamic shared memory holds one body per thread of the block.
         #[kernel]
         pub unsafe fn $name(
             bodies: *const Body<$real>,
@@ -47,8 +46,8 @@ macro_rules! shared_kernels {
     )+};
 }
 
-// 16 interactions a turn, each of 12 FP32 instructions, a reciprocal square root
-// and a load of 16 bytes from the tile:
+// 16 interactions per iteration, each with 12 FP32 instructions, a reciprocal square root and a
+// load of 16 bytes from the tile:
 // gate nbody_shared_f32: FADD = 48, FFMA = 96, FMUL = 48, MUFU = 16, LDS.128 = 16
 // gate nbody_shared_f32: registers <= 32, LD = 0, ST = 0
 // gate nbody_shared_f64: LDS.128 = 32, LD = 0, ST = 0
@@ -107,7 +106,7 @@ unsafe fn shared<T: Real>(
     let position = body(i).position();
     let mut sum = [T::ZERO; 3];
     let mut start = 0;
-    // equivalent mutant (comparison): one tile more, of bodies that add nothing
+    // equivalent mutant (comparison): one more tile, whose bodies add nothing
     while start < n {
         let own = body(start + t);
         // SAFETY: t < block, the length of the tile; each thread stores its own
@@ -126,7 +125,7 @@ unsafe fn shared<T: Real>(
             });
             k += SHARED_UNROLL as u32;
         }
-        // Nobody stores the next tile while others still read this one.
+        // No thread stores the next tile while others still read this one.
         thread::sync_threads();
         start += block;
     }

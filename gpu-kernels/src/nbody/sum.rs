@@ -1,41 +1,39 @@
-//! Adds up what [`register_tile`](super::register_tile) and
-//! [`symmetric`](super::symmetric) have left in parts.
+//! Adds the partial sums of [`register_tile`](super::register_tile) and
+//! [`symmetric`](super::symmetric).
 //!
 //! - One thread per component of an acceleration: `3 n` threads, in any blocks along
 //!   x. Neighbouring threads read and write neighbouring reals.
-//! - `out = (out +) Σ partials - Σ reactions`, each sum in the order of its rows,
-//!   eight loads at a time under way.
-//! - Reads a real per row and component, writes one: limited by memory.
+//! - `out = (out +) Σ partials - Σ reactions`, each sum in the order of its rows, with eight loads
+//!   in flight.
+//! - Reads a real per row and component and writes one per component: limited by memory.
 
 use super::body::Real;
 use super::tiles::SYMMETRIC_GROUP;
 use crate::loops::{keep_rolled, unrolled};
 use cuda_std::prelude::*;
 
-/// Rows that are loaded before the first of them is added.
+/// Rows loaded before the first of them is added.
 const AHEAD: usize = 8;
 
 // gate nbody_sum_f32: registers <= 40, LD = 0, ST = 0
 // gate nbody_sum_f64: registers <= 64, LD = 0, ST = 0
 
-/// Entry points: a name and the type of its reals.
+/// Declares entry points: name, real type.
 macro_rules! sum_kernels {
     ($($name:ident: $real:ty;)+) => {$(
         #[doc = concat!("The accelerations of `n` bodies in `", stringify!($real), "`, from parts.")]
         ///
-        /// `partials`: `parts` rows of `n` elements. `reactions`: `rows` rows of `n`
-        /// elements, the last of which holds nothing for the first half of the
-        /// groups of bodies if `half_of_last` is not 0. `accelerations`: `n`
-        /// elements, added to if `add` is not 0.
+        /// `partials`: `parts` rows of `n` elements. `reactions`: `rows` rows of `n` elements, the
+        /// last of which is unused for the first half of the groups of bodies if `half_of_last` is
+        /// not 0. `accelerations`: `n` elements, to which the result is added if `add` is not 0.
         ///
         /// # Safety
         ///
-        /// - `partials` and `reactions` are readable for as many elements as said,
-        ///   and `accelerations` writable for `n`, and readable if `add` says so;
-        ///   the last overlaps neither of the others, and nothing else accesses it
-        ///   during the launch.
-        /// - The launch extends along x alone and has `3 n` threads or more; they
-        ///   and a block more are below 2³².
+        /// - `partials` and `reactions` are readable for those numbers of elements, and
+        ///   `accelerations` is writable for `n`, and readable if `add` is not 0; it overlaps
+        ///   neither of the others, and nothing else accesses it during the launch.
+        /// - The launch extends along x alone and has `3 n` threads or more; their number plus the
+        ///   block size is below 2³².
         #[kernel]
         #[allow(clippy::too_many_arguments)]
         pub unsafe fn $name(
@@ -95,7 +93,7 @@ registered! {
     nbody_sum_f64: f64;
 }
 
-/// The thread's component.
+/// Computes the thread's component.
 ///
 /// # Safety
 ///
@@ -140,11 +138,11 @@ unsafe fn sum<T: Real>(
     }
 }
 
-/// The sum of `rows` reals that are `length` apart, in their order.
+/// The sum, in order, of `rows` reals that are `length` apart.
 ///
 /// # Safety
 ///
-/// They are readable.
+/// All of them are readable.
 #[inline(always)]
 unsafe fn in_order<T: Real>(first: *const T, rows: u32, length: usize) -> T {
     let rows = rows as usize;
@@ -152,7 +150,7 @@ unsafe fn in_order<T: Real>(first: *const T, rows: u32, length: usize) -> T {
     let mut row = 0;
     // SAFETY: all rows read are below `rows`.
     unsafe {
-        // equivalent mutant (comparison): the last eight go one by one
+        // equivalent mutant (comparison): the last eight are added one by one
         while row + AHEAD <= rows {
             keep_rolled();
             let mut values = [T::ZERO; AHEAD];

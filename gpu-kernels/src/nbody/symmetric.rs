@@ -1,33 +1,28 @@
-//! All-pairs gravity, each pair of bodies once: what j does to i, i does to j.
+//! All-pairs gravity that computes each pair of bodies once, for both of them.
 //!
 //! - Input as for [`aos`](super::aos).
-//! - A pair is 18 FP32 instructions and a reciprocal square root in f32, where two
-//!   interactions on their own are 24 and 2: 9.5 issue slots per interaction, and
-//!   9.56 with its share of loads, shuffles and the loop, which is 3500 G
-//!   interactions/s on an H200 at one slot per cycle. In f64 it is 21 instructions
-//!   of double precision, 10.5 per interaction: 1590 G interactions/s.
-//! - Bodies are dealt out in groups of [`SYMMETRIC_GROUP`]. Group a meets itself and
-//!   the groups at distances 1 to `groups / 2` behind it in a circle, so that any two
-//!   groups meet once; where the number of groups is even, those in the first half
-//!   alone meet the one opposite.
-//! - Grid: groups along x, parts along y. A block holds the bodies of group a in
-//!   registers, [`SYMMETRIC_BODIES`] per thread, and goes through `per_part` tiles of
-//!   [`SYMMETRIC_TILE`] bodies of the groups it meets, from tile
-//!   `first + per_part · part` on; tile `t` belongs to distance
+//! - A pair is 18 FP32 instructions and a reciprocal square root in f32, while two separate
+//!   interactions are 24 and 2. That is 9.5 issue slots per interaction, or 9.56 with its share of
+//!   loads, shuffles and the loop: 3500 G interactions/s on an H200 at one slot per cycle. In f64
+//!   it is 21 instructions of double precision, 10.5 per interaction: 1590 G interactions/s.
+//! - Bodies form groups of [`SYMMETRIC_GROUP`]. On a circle of groups, group a meets itself and the
+//!   groups at distances 1 to `groups / 2` after it, so any two groups meet once; if the number of
+//!   groups is even, only those in the first half meet the opposite one.
+//! - Grid: groups along x, parts along y. A block holds the bodies of group a in registers,
+//!   [`SYMMETRIC_BODIES`] per thread, and processes `per_part` tiles of [`SYMMETRIC_TILE`] bodies
+//!   of the groups it meets, from tile `first + per_part · part` on; tile `t` belongs to distance
 //!   `t / SYMMETRIC_TILES`.
-//! - A warp takes 32 bodies of the tile at a time. In step k lane l has body
-//!   `(l + k) % 32`, by a load of 16 bytes (the 32 are stored twice, one behind the
-//!   other, so that the address is the lane's plus a constant), and what that body
-//!   has gathered so far: three shuffles hand it on to the lane that has the body
-//!   next. After 32 steps every sum is back where it began.
-//! - The four warps' sums go to shared memory, and are added in the order of the
-//!   warps: `reactions[(distance - from) · n + body]`, where `from` is the first
-//!   distance, or 1. The accelerations of the group's own bodies go to
-//!   `partials[part · n + body]`. [`sum`](super::sum) adds the one and takes off the
-//!   other, in order: for a given number of parts the result is the same bits every
-//!   time, and no atomic operation is needed.
-//! - Group a with itself (distance 0) takes every interaction, as
-//!   [`register_tile`](super::register_tile) does.
+//! - A warp takes 32 bodies of the tile at a time. In step k lane l loads body `(l + k) % 32` in
+//!   accesses of 16 bytes (the 32 are stored twice in sequence, so the address is the lane's plus a
+//!   constant) and holds the sum that the body has gathered so far: three shuffles pass it to the
+//!   lane that has the body next. After 32 steps every sum is back in its first lane.
+//! - The four warps' sums go to shared memory and are added in the order of the warps into
+//!   `reactions[(distance - from) · n + body]`, where `from` is the launch's first distance, but at
+//!   least 1. The accelerations of the group's own bodies go to `partials[part · n + body]`.
+//!   [`sum`](super::sum) adds the partials and subtracts the reactions in order: for a given number
+//!   of parts the result has the same bits every time, and no atomic operation is needed.
+//! - For group a with itself (distance 0) every interaction is computed, as in
+//!   [`register_tile`](super::register_tile).
 
 use super::body::{Body, Real, body_body_refined, separation};
 use super::tiles::{
@@ -43,37 +38,36 @@ const LANES: u32 = 32;
 /// Warps of a block.
 const WARPS: usize = (SYMMETRIC_BLOCK / LANES) as usize;
 
-/// Bodies of the tile in shared memory, each twice.
+/// Bodies of the tile in shared memory, each stored twice.
 const STORED: usize = 2 * SYMMETRIC_TILE as usize;
 
 /// Sums in shared memory along one axis: one per warp and body of the tile.
 const GATHERED: usize = WARPS * SYMMETRIC_TILE as usize;
 
-// The pairs of a turn, 4 bodies times 8 or 2 steps, and the interactions of a turn of
-// a group with itself, 4 times 4:
+// The pairs of an iteration, 4 bodies times 8 or 2 steps, and the interactions of an iteration of a
+// group with itself, 4 times 4:
 // gate nbody_symmetric_f32: FADD = 156, FFMA = 384, FMUL = 208, MUFU.RSQ = 48, SHFL = 24
 // gate nbody_symmetric_f32: registers <= 80, stack = 0, LD = 0, ST = 0
 // gate nbody_symmetric_f64: MUFU.RSQ64H = 24, SHFL = 12, CALL = 0
 // gate nbody_symmetric_f64: registers <= 128, stack = 0, LD = 0, ST = 0
 
-/// Entry points: a name, the type of its reals, steps per turn, blocks that a
-/// multiprocessor shall hold.
+/// Declares entry points: name, real type, steps per iteration, blocks that a multiprocessor must
+/// be able to hold.
 macro_rules! symmetric_kernels {
     ($($name:ident: $real:ty, $unroll:literal, $blocks:literal;)+) => {$(
         #[doc = concat!(
             "Parts of the accelerations of `n` bodies in `", stringify!($real), "`, and what they do to others.",
         )]
         ///
-        /// `bodies`: `n` elements; `softening_squared`: ε²; `first` to `end - 1`: the
-        /// tiles of this launch, whole distances; `per_part`: how many of them a part
-        /// has; `partials`: `n` elements for each part; `reactions`: `n` elements for
-        /// each distance but 0.
+        /// `bodies`: `n` elements; `softening_squared`: ε²; `first` to `end - 1`: the tiles of this
+        /// launch, in whole distances; `per_part`: the tiles of a part; `partials`: `n` elements
+        /// for each part; `reactions`: `n` elements for each distance but 0.
         ///
         /// # Safety
         ///
-        /// - `bodies` is readable for `n` elements; `partials` and `reactions` are
-        ///   writable for as many as said; the three do not overlap, and nothing else
-        ///   accesses the last two during the launch.
+        /// - `bodies` is readable for `n` elements; `partials` and `reactions` are writable for
+        ///   those numbers of elements; the three do not overlap, and nothing else accesses the
+        ///   last two during the launch.
         /// - Blocks have [`SYMMETRIC_BLOCK`] threads along x; the grid has
         ///   `ceil(n / SYMMETRIC_GROUP)` along x and `ceil((end - first) / per_part)`
         ///   along y.
@@ -131,7 +125,7 @@ registered! {
     nbody_symmetric_f64: f64;
 }
 
-/// The tiles of the block's part.
+/// Computes the tiles of the block's part.
 ///
 /// # Safety
 ///
@@ -175,7 +169,7 @@ unsafe fn symmetric<T: Real, const UNROLL: usize>(
         masses[q] = body.mass;
     });
 
-    // The first half of an even number of groups meets one group more.
+    // With an even number of groups, those in the first half meet one more group.
     let opposite = groups / 2;
     let meets = if groups.is_multiple_of(2) && group >= opposite {
         opposite
@@ -195,17 +189,17 @@ unsafe fn symmetric<T: Real, const UNROLL: usize>(
         }
         let start = other * SYMMETRIC_GROUP + at % SYMMETRIC_TILES * SYMMETRIC_TILE;
         at += 1;
-        // All threads of the block agree on this.
-        // equivalent mutant (comparison): a tile without bodies adds nothing, as its bodies are none
+        // This condition is the same for all threads of the block.
+        // equivalent mutant (comparison): a tile without bodies adds nothing
         if start >= n {
             continue;
         }
 
         let own = body(start + t);
-        // Nobody stores while others still read the last tile, or its sums.
+        // No thread stores while others still read the previous tile or its sums.
         thread::sync_threads();
-        // SAFETY: the tile has as many bodies as the block threads; each thread
-        // stores its own twice, 32 apart, and nobody reads before the barrier.
+        // SAFETY: the tile has as many bodies as the block has threads; each thread stores its own
+        // twice, 32 apart, and nobody reads before the barrier.
         unsafe {
             let stored = tile.add((warp * 2 * LANES + lane) as usize);
             *stored = own;
@@ -264,7 +258,7 @@ unsafe fn symmetric<T: Real, const UNROLL: usize>(
                 }
                 let place = (warp * SYMMETRIC_TILE + chunk * LANES + lane) as usize;
                 unrolled::<3>(|axis| {
-                    // SAFETY: each warp, chunk and lane has a place of its own.
+                    // SAFETY: each combination of warp, chunk and lane has its own place.
                     unsafe { *gathered.add(axis * GATHERED + place) = gathering[axis] };
                 });
             }
@@ -285,8 +279,8 @@ unsafe fn symmetric<T: Real, const UNROLL: usize>(
                     });
                 });
                 let row = (distance - from) as usize;
-                // SAFETY: no other block has this distance and this body: group
-                // `other` is at `distance` of one group alone.
+                // SAFETY: no other block has this distance and this body: group `other` is at
+                // `distance` from only one group.
                 unsafe { *reactions.add(row * n as usize + j as usize) = sum };
             }
         }

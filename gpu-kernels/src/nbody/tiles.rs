@@ -1,6 +1,6 @@
-//! Blocks and tiles of the kernels.
+//! The sizes of the kernels' blocks and tiles.
 
-/// How many interactions a turn of the inner loop of [`shared`](super::shared) holds.
+/// Interactions per iteration of the inner loop of [`shared`](super::shared).
 pub const SHARED_UNROLL: usize = 16;
 
 /// Threads of a block of [`register_tile`](super::register_tile), and bodies of its tile.

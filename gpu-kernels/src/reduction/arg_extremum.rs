@@ -1,35 +1,33 @@
-//! Where the least or the greatest element of an array is, in one launch: the index of
-//! the first one.
+//! The argmin or argmax of an array in one launch: the index of its first least or greatest
+//! element.
 //!
-//! An element becomes a **key**, an unsigned integer of its size, so that the element
-//! that is wanted has the least key:
+//! Each element maps to a **key**, an unsigned integer of the same size, such that the wanted
+//! element has the least key:
 //!
 //! ```text
 //! integers   key = bits ^ mask
 //! floats     key = 0 for NaN, else (bits ^ (sign ? all ones : sign bit)) ^ mask
 //! ```
 //!
-//! The middle of the second line is the order of IEEE 754 (-0 before +0) as unsigned
-//! integers. The mask is the host's: it turns the order round for a maximum, and puts
-//! negative integers before positive ones. No number has the key 0, so the first NaN,
-//! if there is one, is what is found.
+//! The parenthesised part of the second line maps the order of IEEE 754 (-0 before +0) to unsigned
+//! integers. The host chooses the mask: it reverses the order for a maximum, and puts negative
+//! integers before positive ones. No number has the key 0, so the first NaN, if any, is found.
 //!
-//! Of equal keys the one with the lesser index wins, so the order of combination does
-//! not matter to the result.
+//! Of equal keys the one with the smaller index wins, so the result does not depend on the order of
+//! combination.
 //!
 //! - Shapes: `values` has n elements; the result is one index, a u64.
-//! - Tree, launch and workspace are those of [`single_pass`](super::single_pass). A
-//!   lane remembers the tile of its element, 32 bits; the index is put together at the
-//!   end of a chunk. Values between lanes are a key and an index, 3 or 4 words.
+//! - Tree, launch and workspace are those of [`single_pass`](super::single_pass). A lane remembers
+//!   the tile of its element in 32 bits; the index is computed at the end of a chunk. Lanes
+//!   exchange a key and an index, 3 or 4 words.
 //!
 //! # What limits it
 //!
 //! - Bytes: every element is read once.
-//! - Instructions per element: 1 (integers) to about 6 (floats) for the key, a
-//!   comparison and two selections, twice as many for 8 bytes. At 20 bytes per clock
-//!   and multiprocessor that is 36 instructions of 32 lanes for a vector of 4 floats in
-//!   26 clocks, of the 52 that there is room for (integer instructions issue at half
-//!   the rate). Predicted: the speed of reading.
+//! - Instructions per element: 1 (integers) to about 6 (floats) for the key, a comparison and two
+//!   selections; twice as many for 8 bytes. For a vector of 4 floats that is 36 instructions of 32
+//!   lanes. At 20 bytes per clock and multiprocessor its transfer takes 26 clocks, in which 52 of
+//!   them fit (integer instructions issue at half the rate). Predicted: the speed of reading.
 
 // gate reduction_arg_extremum_*: registers <= 40, spills = 0, LDG.E.128 >= 8
 
@@ -40,12 +38,12 @@ use core::marker::PhantomData;
 use cuda_std::prelude::*;
 use cuda_std::{launch_bounds, shared_array};
 
-/// Blocks that a multiprocessor shall hold: those that leave a thread 40 registers.
+/// Blocks that a multiprocessor must be able to hold: as many as leave a thread 40 registers.
 const BLOCKS_PER_MULTIPROCESSOR: u32 = if cfg!(target_feature = "sm_90") { 3 } else { 2 };
 
-/// Unsigned integers that elements are compared as.
+/// The unsigned integers by which elements are compared.
 pub trait Key: Words + Ord {
-    /// That of an element which is not there.
+    /// The key of a missing element: the greatest key.
     const LAST: Self;
 }
 
@@ -57,12 +55,12 @@ impl Key for u64 {
     const LAST: Self = Self::MAX;
 }
 
-/// Elements that have a key.
+/// Element types with a key.
 pub trait Keyed: Words {
-    /// As many bits.
+    /// The unsigned integer of the same size.
     type Key: Key;
 
-    /// The key; the wanted element has the least.
+    /// The element's key under this mask.
     #[must_use]
     fn key(self, mask: Self::Key) -> Self::Key;
 }
@@ -98,7 +96,7 @@ keyed! {
     u64, f64, i64;
 }
 
-/// A key and the index of the element that has it.
+/// A key and the index of its element.
 #[derive(Debug, Clone, Copy)]
 pub struct Candidate<K> {
     key: K,
@@ -143,7 +141,7 @@ impl Words for Candidate<u64> {
     }
 }
 
-/// The candidate with the least key, of several the one with the least index.
+/// Selects the candidate with the least key and, of equal keys, the least index.
 #[derive(Debug)]
 pub struct First<K>(PhantomData<K>);
 
@@ -186,10 +184,10 @@ where
 {
     type Element = T;
     type Operator = First<T::Key>;
-    /// The least key of the lane, and the tile that it was first seen in.
+    /// The lane's least key so far and the first tile in which it occurs.
     type Lane = (T::Key, u32);
-    // Where every key is the last one, the first tile has it, as it should. A lane
-    // without an element is behind those that have one, and loses against them.
+    // If all keys of a lane are `LAST`, its first tile counts, which is right. A lane without an
+    // element has a greater index than those with one, so it loses against them.
     const EMPTY: (T::Key, u32) = (T::Key::LAST, 0);
 
     #[inline(always)]
@@ -217,8 +215,8 @@ macro_rules! kernels {
         /// The index of the first element with the least key.
         ///
         /// `n`, `tiles`, `chunks` and `workspace`: as for the kernels of
-        /// [`single_pass`](super::single_pass), with results of 12 bytes, or of 16 where
-        /// elements have 8. `result`: one element. `mask`: see the [module](self).
+        /// [`single_pass`](super::single_pass), with results of 12 bytes, or of 16 for elements of
+        /// 8 bytes. `result`: one element. `mask`: see the [module](self).
         ///
         /// # Safety
         ///

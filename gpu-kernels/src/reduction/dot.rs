@@ -9,16 +9,15 @@
 //! - Tree, launch and workspace are those of [`single_pass`](super::single_pass); a
 //!   tile is 16 bytes of elements per thread and array, and the chunks' results are
 //!   reduced like a chunk of 8-byte elements.
-//! - Arithmetic: floats are widened to f64, and a lane takes a product by one fused
-//!   multiply-add; products of f32 are exact in f64 and cannot overflow. Integers are
-//!   widened to 64 bits and wrap around there, so that products of 32-bit integers are
-//!   exact; wrapping products of signed and unsigned integers have the same bits, and
-//!   one kernel serves `i64` and `u64`.
+//! - Arithmetic: floats are widened to f64, and a lane adds a product by one fused multiply-add;
+//!   products of f32 are exact in f64 and cannot overflow. Integers are widened to 64 bits and wrap
+//!   around there, so products of 32-bit integers are exact; wrapping products of signed and
+//!   unsigned integers have the same bits, and one kernel serves `i64` and `u64`.
 //!
 //! # What limits it
 //!
-//! - Bytes: both arrays are read once, four 16-byte loads of a thread at a time, two of
-//!   each array.
+//! - Bytes: both arrays are read once; a thread has four 16-byte loads in flight, two of each
+//!   array.
 //! - Instructions per pair: two conversions (of f32) and a fused multiply-add, or four
 //!   multiply-adds of 32 bits for integers of 64. A multiprocessor of an H200 gets 2.5
 //!   pairs of f32 a clock from memory and converts 16 numbers: predicted, the speed of
@@ -35,15 +34,15 @@ use cuda_std::GpuFloat;
 use cuda_std::prelude::*;
 use cuda_std::{launch_bounds, shared_array};
 
-/// Blocks that a multiprocessor shall hold: those that leave a thread 40 registers.
+/// Blocks that a multiprocessor must be able to hold: as many as leave a thread 40 registers.
 const BLOCKS_PER_MULTIPROCESSOR: u32 = if cfg!(target_feature = "sm_90") { 3 } else { 2 };
 
-/// Elements that have a product.
+/// Element types with a product.
 pub trait Factor: Words {
-    /// What products and their sum are.
+    /// The type of products and of their sum.
     type Product: Words;
 
-    /// `sum + self * other`, floats rounded once and integers wrapping around.
+    /// `sum + self * other`. Floats are rounded once, integers wrap around.
     #[must_use]
     fn multiply_add(self, other: Self, sum: Self::Product) -> Self::Product;
 }
@@ -114,8 +113,8 @@ macro_rules! kernels {
         ///
         /// # Safety
         ///
-        /// As for the kernels of [`single_pass`](super::single_pass), where `x` and `y`
-        /// are each what `values` is there. They may be the same array.
+        /// As for the kernels of [`single_pass`](super::single_pass), with the conditions on
+        /// `values` there holding for `x` and for `y`. They may be the same array.
         #[kernel]
         #[launch_bounds(THREADS, BLOCKS_PER_MULTIPROCESSOR)]
         pub unsafe fn $name(

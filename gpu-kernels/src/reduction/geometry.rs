@@ -1,7 +1,7 @@
-//! What launches of several of the kernels have in common: geometry and cost.
+//! The geometry and cost that launches of several kernels share.
 //!
-//! A problem has its elements along x and, for the kernels that reduce in a single pass,
-//! the chunks that they are cut into along y; 1 stands for those of [`Partition::of`].
+//! A problem has its elements along x and, for single-pass kernels, its chunks along y; there 1
+//! stands for the chunks of [`Partition::of`].
 
 use super::partition::{Partition, THREADS};
 use super::tree::UNROLL;
@@ -16,13 +16,13 @@ pub const DEFAULT_N: usize = 1 << 24;
 /// The textbook's array.
 pub(super) const EXAMPLE: Problem = Problem::line(DEFAULT_N);
 
-/// The same on a device that has a place for every block.
+/// The textbook's array on a device that holds every block at once.
 pub(super) const EXAMPLE_IN_CHUNKS: Problem = EXAMPLE.with_resident_blocks(u32::MAX as usize);
 
-/// What a tile of the single-pass kernels is.
+/// The tile of the single-pass kernels, as text.
 pub(super) const TILE: &str = "512 × 16 bytes";
 
-/// Blocks whose threads have so many elements each.
+/// The launch whose threads have `PER_THREAD` elements each.
 pub(super) fn partial_sums<const PER_THREAD: u32>(
     kernel: &'static str,
     elements: &Problem,
@@ -33,7 +33,7 @@ pub(super) fn partial_sums<const PER_THREAD: u32>(
     Ok(Geometry::linear(grid, block))
 }
 
-/// Blocks whose threads have 4 elements each, and one of dynamic shared memory.
+/// The launch whose threads have 4 elements each, and one element each of dynamic shared memory.
 pub(super) fn partial_sums_tiled<T>(
     kernel: &'static str,
     elements: &Problem,
@@ -43,8 +43,8 @@ pub(super) fn partial_sums_tiled<T>(
     Ok(geometry.with_dynamic_shared_bytes(tile))
 }
 
-/// The launch of a single-pass kernel, of at most so many blocks, on `n` elements that are
-/// cut like this.
+/// The launch of a single-pass kernel with at most `blocks` blocks on `n` elements, cut as
+/// `partition` says.
 #[must_use]
 pub const fn in_chunks(n: usize, partition: Partition, blocks: u32) -> Problem {
     let chunks = partition.chunks();
@@ -52,7 +52,7 @@ pub const fn in_chunks(n: usize, partition: Partition, blocks: u32) -> Problem {
     Problem::plane(n, chunks as usize).with_resident_blocks(blocks as usize)
 }
 
-/// A block for each chunk of elements of `T`, if the device has a place for it.
+/// The launch with one block for each chunk of elements of `T`, but no more than the device holds.
 pub(super) fn chunks<T>(kernel: &'static str, elements: &Problem) -> Result<Geometry, Refusal> {
     let [n, chunks, _] = elements.extents;
     let chunks = match chunks {
@@ -63,7 +63,7 @@ pub(super) fn chunks<T>(kernel: &'static str, elements: &Problem) -> Result<Geom
     Ok(Geometry::linear(grid, THREADS))
 }
 
-/// Each element read once, and all of them combined.
+/// The cost of reading each element once and combining all of them.
 #[must_use]
 pub const fn elements<T>(elements: &Problem) -> Cost {
     let n = elements.extents[0] as u64;
@@ -73,7 +73,8 @@ pub const fn elements<T>(elements: &Problem) -> Cost {
     }
 }
 
-/// Each element of so many arrays read once, a product and a sum for each index.
+/// The cost of reading each element of `ARRAYS` arrays once, with a product and a sum for each
+/// index.
 #[must_use]
 pub const fn terms<T, const ARRAYS: u64>(elements: &Problem) -> Cost {
     let n = elements.extents[0] as u64;

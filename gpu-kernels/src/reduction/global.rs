@@ -1,10 +1,10 @@
 //! The sum in global memory: each step reads and writes the input array.
 //!
 //! - A block of `block` threads sums `block` elements; grid `ceil(n / block)`.
-//! - The input is destroyed: the first element of each block's part becomes the
-//!   part's sum, the others what the steps left there.
-//! - Every step goes to the caches and back: 4 bytes per element come from
-//!   memory, and again as much is written back to it.
+//! - The input is destroyed: the first element of each block's part becomes the part's sum, the
+//!   others hold intermediate sums.
+//! - Every step goes through the caches: 4 bytes per element are read from memory and 4 are written
+//!   back.
 
 use super::tree::{Addable, add_up};
 use cuda_std::prelude::*;
@@ -65,11 +65,10 @@ registered! {
 #[inline(always)]
 unsafe fn sum<T: Addable>(values: *mut T, n: usize, partials: *mut T) {
     let block = thread::block_dim_x() as usize;
-    // 64 bits: there may be more than 2³² elements, but not in one block.
+    // 64 bits: the array may have more than 2³² elements, a block's part may not.
     let base = thread::block_idx_x() as usize * block;
     let len = (n - base).min(block) as u32;
-    // SAFETY: base < n, since there are ceil(n / block) blocks; the part from
-    // there on, of `len` elements, is no other block's. No thread has written to
-    // it before.
+    // SAFETY: base < n, since there are ceil(n / block) blocks; no other block accesses the part
+    // from there on, of `len` elements. No thread has written to it before.
     unsafe { add_up(values.add(base), |i| i < len, partials) }
 }

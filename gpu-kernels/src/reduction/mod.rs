@@ -1,8 +1,8 @@
 //! Parallel sum: the textbook ladder of four steps, for `i32` and `f32`.
 //!
-//! A block adds its elements in pairs, halving their number at each step, and
-//! writes one partial sum; the partial sums are added on the host. With a block
-//! of 8 threads, elements written as their indices:
+//! A block adds its elements in pairs, which halves their number at each step, and writes one
+//! partial sum; the host adds the partial sums. With a block of 8 threads, elements denoted by
+//! their indices:
 //!
 //! ```text
 //! 0      1      2      3      4   5   6   7
@@ -11,30 +11,28 @@
 //! 04261537                                      half = 1
 //! ```
 //!
-//! Threads that add are always neighbours, so whole warps drop out, and what
-//! they read and write is contiguous (Harris, "Optimizing parallel reduction in
-//! CUDA", 2007: sequential addressing).
+//! The threads that add are always consecutive, so whole warps drop out, and their reads and writes
+//! are contiguous (Harris, "Optimizing parallel reduction in CUDA", 2007: sequential addressing).
 //!
 //! # The teaching kernels
 //!
-//! | kernel | where the steps happen | elements per block |
+//! | kernel | memory of the steps | elements per block |
 //! |---|---|---|
-//! | [`global`] | in the input itself, in global memory | `block` |
-//! | [`shared`] | in static shared memory | `block` |
+//! | [`global`] | the input itself, in global memory | `block` |
+//! | [`shared`] | static shared memory | `block` |
 //! | [`shared_unroll4`] | the same, after each thread has added 4 elements | `4 * block` |
 //! | [`shared_unroll4_dynamic`] | the same in dynamic shared memory | `4 * block` |
 //!
 //! Each exists for both types, with the type as a suffix of its name. All take
 //! blocks of 32, 64, … 1024 threads and any number of elements from 1.
 //!
-//! # What is added, and in which order
+//! # Order of the additions
 //!
-//! `i32` wraps around on overflow, so that every order gives the same sum. For
-//! `f32` the order is the one drawn above, preceded by `((a + b) + c) + d` over
-//! the four elements of a thread; it depends on the number of elements and on
-//! the block, on nothing else. Each element passes through at most
-//! [`additions`] additions. NaN and infinities go through as IEEE 754 says. A
-//! partial sum of zeros alone may have either sign.
+//! `i32` wraps around on overflow, so every order gives the same sum. For `f32` the order is the
+//! one drawn above, preceded by `((a + b) + c) + d` over the four elements of a thread; it depends
+//! only on the number of elements and on the block. Each element passes through at most
+//! [`additions`] additions. NaN and infinities propagate as in IEEE 754. A partial sum of zeros
+//! alone may have either sign.
 
 pub mod arg_extremum;
 pub mod dot;

@@ -1,28 +1,28 @@
-//! First and second moment of an array in one launch, of any type, summed in f64.
+//! First and second moment of an array of any type in one launch, summed in f64.
 //!
 //! ```text
 //! Σ s x[i]        Σ (s x[i])²
 //! ```
 //!
-//! for the mean and the L2 norm. The scale s is a power of two: 1, except where the
-//! sum has left the range of f64, which the host sees and asks again.
+//! for the mean and the L2 norm. The scale s is a power of two. It is 1, unless the sum left the
+//! range of f64: then the host launches again with another scale.
 //!
 //! - Shapes: `values` has n elements; the result is one f64.
 //! - Tree, launch and workspace are those of [`single_pass`](super::single_pass); a
 //!   tile is 16 bytes of *elements* per thread, and the chunks' results, which are
 //!   f64, are reduced like a chunk of f64.
-//! - Arithmetic: the element is rounded to f64, which is exact for all but integers of
-//!   64 bits, and multiplied by s, exactly. The lane takes it, or its square, by one
-//!   fused multiply-add. So each term is rounded once, with the sum; squares of f32 and
-//!   of integers of 32 bits neither overflow nor underflow.
+//! - Arithmetic: the element is rounded to f64, which is exact for all but integers of 64 bits, and
+//!   multiplied by s, exactly. The lane adds it, or its square, by one fused multiply-add. So each
+//!   term is rounded once, with the sum; squares of f32 and of integers of 32 bits neither overflow
+//!   nor underflow.
 //!
 //! # What limits it
 //!
 //! - Bytes: every element is read once, as in `single_pass`.
-//! - Instructions per element: a conversion, a product, a fused multiply-add and the
-//!   choice of its factor. A multiprocessor of an H200 gets 5 elements of 4 bytes a
-//!   clock from memory and converts 16: predicted, the speed of reading. On GPUs with
-//!   few f64 units (2 a clock: compute capability 7.5) those are the limit.
+//! - Instructions per element: a conversion, a product, a fused multiply-add and the selection of
+//!   its factor. A multiprocessor of an H200 gets 5 elements of 4 bytes a clock from memory and
+//!   converts 16: predicted, the speed of reading. On GPUs with few f64 units (2 a clock: compute
+//!   capability 7.5) those are the limit.
 
 // gate reduction_moment_*: registers <= 40, spills = 0, LDG.E.128 >= 8, DFMA >= 8
 
@@ -32,12 +32,12 @@ use cuda_std::GpuFloat;
 use cuda_std::prelude::*;
 use cuda_std::{launch_bounds, shared_array};
 
-/// Blocks that a multiprocessor shall hold: those that leave a thread 40 registers.
+/// Blocks that a multiprocessor must be able to hold: as many as leave a thread 40 registers.
 const BLOCKS_PER_MULTIPROCESSOR: u32 = if cfg!(target_feature = "sm_90") { 3 } else { 2 };
 
-/// Elements that have a nearest f64.
+/// Element types that convert to f64.
 pub trait ToF64: Words {
-    /// That number; ties go to the even one.
+    /// The nearest f64; ties go to even.
     #[must_use]
     fn to_f64(self) -> f64;
 }
@@ -84,7 +84,7 @@ impl<T: ToF64> Terms<1> for Moment<T> {
 /// Declares entry points.
 macro_rules! kernels {
     ($($name:ident of $type:ident;)*) => {$(
-        /// The sum of `scale * values[i]`, or with `squared` not 0 that of their squares.
+        /// The sum of `scale * values[i]`, or of their squares if `squared` is not 0.
         ///
         /// `n`, `tiles`, `chunks` and `workspace`: as for the kernels of
         /// [`single_pass`](super::single_pass), with results of 8 bytes. `result`: one

@@ -1,49 +1,48 @@
-//! What a reduction combines, and how: the terms and the operators of
-//! [`single_pass`](super::single_pass) and of the kernels that share its tree.
+//! The terms and operators of [`single_pass`](super::single_pass) and of the kernels that share its
+//! tree.
 
 pub use crate::words::{MAX_WORDS, Words};
 use core::marker::PhantomData;
 use cuda_std::GpuFloat;
 
-/// What makes one value of many.
+/// Combines many values into one.
 ///
-/// The order in which values are combined is the kernel's, and is documented. So an
-/// operator need not be associative; but `combine(a, b)` and `combine(b, a)` have
-/// the same bits (for floats: or both are NaN), and combining with
-/// [`IDENTITY`](Self::IDENTITY) changes none.
+/// The kernel determines and documents the order in which values are combined, so an operator need
+/// not be associative. But `combine(a, b)` and `combine(b, a)` must have the same bits (for floats:
+/// or both be NaN), and combining a value with [`IDENTITY`](Self::IDENTITY) must not change it.
 pub trait Operator {
-    /// What is combined.
+    /// The type of the values that are combined.
     type Value: Words;
 
-    /// What it becomes in the end.
+    /// The type of the result.
     type Output;
 
-    /// What stands for an element that is not there.
+    /// The neutral value, which stands for a missing element.
     const IDENTITY: Self::Value;
 
-    /// One of two.
+    /// Combines two values.
     #[must_use]
     fn combine(a: Self::Value, b: Self::Value) -> Self::Value;
 
-    /// The result, of what all elements were combined to.
+    /// The result, from the combination of all elements.
     ///
-    /// Of the many NaN it makes one, since processors disagree about which NaN
-    /// an operation gives.
+    /// Every NaN becomes the same NaN, since processors disagree about which NaN an operation
+    /// gives.
     #[must_use]
     fn finish(total: Self::Value) -> Self::Output;
 }
 
 /// The sum. Integers wrap around; floats round to nearest, ties to even.
 ///
-/// Nothing is -0 for floats and not 0, which -0 would be lost in.
+/// The identity of floats is -0: adding 0 would turn -0 into 0.
 #[derive(Debug)]
 pub struct Sum<T>(PhantomData<T>);
 
-/// The least value. Of zeros of both signs that is -0; NaN if there is one.
+/// The least value; -0 is less than +0. NaN if any value is NaN.
 #[derive(Debug)]
 pub struct Minimum<T>(PhantomData<T>);
 
-/// The greatest value. Of zeros of both signs that is +0; NaN if there is one.
+/// The greatest value; +0 is greater than -0. NaN if any value is NaN.
 #[derive(Debug)]
 pub struct Maximum<T>(PhantomData<T>);
 
@@ -160,30 +159,30 @@ macro_rules! float {
 
 float!(f32, one_nan_f32; f64, one_nan_f64);
 
-/// What the elements of `ARRAYS` arrays become on their way into the tree.
+/// Maps the elements of `ARRAYS` arrays to the values that the tree combines.
 ///
-/// A lane of the tree begins [`EMPTY`](Self::EMPTY) and [takes](Self::take) the
-/// elements of its chunk one after the other; what came of it is the
-/// [`value`](Self::value) that the operator combines with other lanes'.
+/// A lane of the tree begins [`EMPTY`](Self::EMPTY) and [takes](Self::take) the elements of its
+/// chunk one after another. The operator then combines its [`value`](Self::value) with those of
+/// other lanes.
 pub trait Terms<const ARRAYS: usize>: Copy {
-    /// Of the arrays.
+    /// The element type of the arrays.
     type Element: Words;
 
-    /// Combines lanes.
+    /// The operator that combines lanes.
     type Operator: Operator;
 
-    /// What a lane holds.
+    /// The state of a lane.
     type Lane: Copy;
 
-    /// A lane that has taken no element.
+    /// The lane before it has taken an element.
     const EMPTY: Self::Lane;
 
-    /// The lane, and the elements of tile number `tile` of its chunk.
+    /// The lane after it has taken the elements of tile number `tile` of its chunk.
     #[must_use]
     fn take(self, lane: Self::Lane, elements: [Self::Element; ARRAYS], tile: u32) -> Self::Lane;
 
-    /// What the lane gives to the tree. `index` is that of the lane's element of a
-    /// given tile, in the whole array.
+    /// The value that the lane contributes to the tree. `index` maps a tile to the index of the
+    /// lane's element in the whole array.
     #[must_use]
     fn value(
         lane: Self::Lane,
@@ -196,7 +195,7 @@ pub trait Terms<const ARRAYS: usize>: Copy {
 pub struct Themselves<O>(PhantomData<O>);
 
 impl<O> Themselves<O> {
-    /// There is but one.
+    /// The only value of this type.
     pub const NEW: Self = Self(PhantomData);
 }
 

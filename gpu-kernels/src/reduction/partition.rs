@@ -1,18 +1,18 @@
-//! How the array of a single-pass reduction is cut: its tree, told in numbers.
+//! How a single-pass reduction cuts its array into tiles and chunks, which determines its tree.
 //!
-//! [`single_pass`](super::single_pass) says what tiles, lanes and chunks are.
+//! [`single_pass`](super::single_pass) defines tiles, lanes and chunks.
 
 /// Threads of a block.
 pub const THREADS: u32 = 512;
 
-/// Tiles that a single block takes without help.
+/// The most tiles that a single block reduces alone.
 pub const ALONE: usize = 8;
 
-/// 32-bit words of a vector: what one load brings.
+/// 32-bit words of a vector, which one load reads.
 pub(super) const VECTOR_WORDS: usize = 4;
 
-/// The words before the first slot: the ticket, and nothing else in the piece of
-/// memory that caches handle as one.
+/// The 64-bit words before the first slot. They hold the ticket alone, so it shares no cache line
+/// with a slot.
 pub(super) const FIRST_SLOT: usize = 16;
 
 /// How an array is cut into chunks.
@@ -22,12 +22,12 @@ pub struct Partition {
     lanes: usize,
     /// Tiles of a chunk.
     tiles: u32,
-    /// Chunks.
+    /// Number of chunks.
     chunks: u32,
 }
 
 impl Partition {
-    /// That of `n` elements of `size` bytes, 4 or 8.
+    /// The partition of `n` elements of `size` bytes, 4 or 8.
     #[must_use]
     pub const fn of(n: usize, size: usize) -> Self {
         let lanes = THREADS as usize * (VECTOR_WORDS * 4 / size);
@@ -45,8 +45,8 @@ impl Partition {
 
     /// `n` elements of `size` bytes, cut into chunks of `tiles` tiles.
     ///
-    /// Another tree than [`of`](Self::of) gives; tests take it to come to sizes that
-    /// would else need gigabytes.
+    /// The tree differs from that of [`of`](Self::of). Tests use it to reach partitions that would
+    /// otherwise need gigabytes.
     #[must_use]
     pub const fn with_tiles(n: usize, size: usize, tiles: u32) -> Self {
         let lanes = THREADS as usize * (VECTOR_WORDS * 4 / size);
@@ -64,25 +64,25 @@ impl Partition {
         self.lanes
     }
 
-    /// Tiles of a chunk, the last one perhaps excepted.
+    /// Tiles of a chunk; the last chunk may have fewer.
     #[must_use]
     pub const fn tiles(self) -> u32 {
         self.tiles
     }
 
-    /// Elements of a chunk, the last one perhaps excepted.
+    /// Elements of a chunk; the last chunk may have fewer.
     #[must_use]
     pub const fn span(self) -> usize {
         self.lanes * self.tiles as usize
     }
 
-    /// How many chunks there are.
+    /// The number of chunks.
     #[must_use]
     pub const fn chunks(self) -> u32 {
         self.chunks
     }
 
-    /// The most combinations that change an element's value, or what became of it.
+    /// The most combinations on the path from an element to the result.
     #[must_use]
     pub const fn depth(self) -> u32 {
         let neighbours = self.lanes.ilog2();

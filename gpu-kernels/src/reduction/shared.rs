@@ -1,10 +1,8 @@
 //! The sum in static shared memory.
 //!
 //! - A block of `block` threads sums `block` elements; grid `ceil(n / block)`.
-//! - Tile: a static array for the largest block, 4 KiB, of which a smaller block
-//!   uses the front.
-//! - Global memory is read once, coalesced: 4 bytes per element. The steps stay
-//!   inside the multiprocessor.
+//! - Tile: a static array for the largest block, 4 KiB; a smaller block uses its first elements.
+//! - Global memory is read once, coalesced: 4 bytes per element. The steps use shared memory only.
 
 use super::tree::{Addable, MAX_BLOCK, add_up};
 use cuda_std::prelude::*;
@@ -69,8 +67,8 @@ registered! {
 unsafe fn sum<T: Addable>(tile: *mut T, values: *const T, n: usize, partials: *mut T) {
     let thread = thread::thread_idx_x() as usize;
     let i = thread::block_idx_x() as usize * thread::block_dim_x() as usize + thread;
-    // SAFETY: reads below n only; each thread writes its own element of the
-    // tile, and all have when they get past the barrier.
+    // SAFETY: reads below n only; each thread writes its own element of the tile, and all are
+    // written after the barrier.
     unsafe {
         *tile.add(thread) = if i < n { *values.add(i) } else { T::ZERO };
         thread::sync_threads();

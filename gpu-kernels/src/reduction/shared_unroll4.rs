@@ -1,13 +1,11 @@
 //! The sum in static shared memory, 4 elements per thread.
 //!
-//! - A block of `block` threads sums `4 * block` elements; grid
-//!   `ceil(n / (4 * block))`. A thread's elements lie `block` apart, so that each
-//!   of the four loads of a warp is one contiguous run.
-//! - Tile: a static array for the largest block, 4 KiB, of which a smaller block
-//!   uses the front.
-//! - Four independent loads in flight per thread hide more of the memory's
-//!   latency than one, and the steps in shared memory are shared by four times as
-//!   many elements. Global memory is read once: 4 bytes per element.
+//! - A block of `block` threads sums `4 * block` elements; grid `ceil(n / (4 * block))`. A thread's
+//!   elements lie `block` apart, so each of the four loads of a warp is contiguous.
+//! - Tile: a static array for the largest block, 4 KiB; a smaller block uses its first elements.
+//! - Four independent loads in flight per thread hide more of the memory's latency than one, and
+//!   the steps in shared memory serve four times as many elements. Global memory is read once: 4
+//!   bytes per element.
 
 use super::tree::{Addable, MAX_BLOCK, UNROLL, add_up};
 use cuda_std::prelude::*;
@@ -72,18 +70,18 @@ registered! {
 pub(super) unsafe fn sum<T: Addable>(tile: *mut T, values: *const T, n: usize, partials: *mut T) {
     let thread = thread::thread_idx_x() as usize;
     let block = thread::block_dim_x() as usize;
-    // A product of two 32-bit numbers, to be multiplied as such.
+    // A 32-bit product, so that a 32-bit multiplication suffices.
     let span = (UNROLL * thread::block_dim_x()) as usize;
     let base = thread::block_idx_x() as usize * span;
     let left = n - base;
-    // SAFETY: base < n, since there are ceil(n / span) blocks. From there on a
-    // whole span is below n, or `left` elements are, and no others are read.
+    // SAFETY: base < n, since there are ceil(n / span) blocks. If `left >= span`, the whole span
+    // lies below n; otherwise only the `left` elements below n are read.
     let sum = unsafe {
         let own = values.add(base + thread);
         // equivalent mutant (comparison): the loop for the last block gives a whole span the same sum
         // equivalent mutant (guard: made `false`): as above
         if left >= span {
-            // One branch for all four loads, so that none waits for another.
+            // One branch for all four loads, so they are independent.
             let mut sum = *own;
             for k in 1..UNROLL as usize {
                 sum = sum.add(*own.add(k * block));
@@ -99,8 +97,8 @@ pub(super) unsafe fn sum<T: Addable>(tile: *mut T, values: *const T, n: usize, p
             sum
         }
     };
-    // SAFETY: each thread writes its own element of the tile, and all have when
-    // they get past the barrier.
+    // SAFETY: each thread writes its own element of the tile, and all are written after the
+    // barrier.
     unsafe {
         *tile.add(thread) = sum;
         thread::sync_threads();

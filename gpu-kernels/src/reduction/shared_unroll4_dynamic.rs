@@ -2,12 +2,11 @@
 //!
 //! - A block of `block` threads sums `4 * block` elements; grid
 //!   `ceil(n / (4 * block))`.
-//! - Tile: `block` elements of dynamic shared memory, given at launch. A static
-//!   array has to hold the largest block that may ever be launched; this one is
-//!   as large as the block that is, which leaves room for more blocks at a time
-//!   where blocks are small.
-//! - Everything else is as in [`shared_unroll4`](super::shared_unroll4), the
-//!   order of the additions too.
+//! - Tile: `block` elements of dynamic shared memory, given at launch. A static array must hold the
+//!   largest block that may be launched; this one is as large as the actual block, so more small
+//!   blocks fit on a multiprocessor.
+//! - Everything else, including the order of the additions, is as in
+//!   [`shared_unroll4`](super::shared_unroll4).
 
 use super::shared_unroll4::sum;
 use cuda_std::prelude::*;

@@ -2,16 +2,15 @@
 //!
 //! # The tree
 //!
-//! The result depends on the order of combination where the operator is a sum of
-//! floats, so the order is fixed: it is a function of the number of elements and
-//! of their size, and of nothing else. Not of the number of blocks, not of the
-//! GPU, not of timing.
+//! A sum of floats depends on the order of combination, so the order is fixed: it is a function of
+//! the number of elements and of their size alone. The number of blocks, the GPU and timing do not
+//! affect it.
 //!
 //! - A **tile** is [`THREADS`] × 16 bytes of consecutive elements: 2048 of 4 bytes
 //!   or 1024 of 8. Element e of a tile belongs to **lane** e.
-//! - A **chunk** is a number of consecutive tiles, the last chunk what is left.
-//!   [`Partition`] says how many tiles: 8 if that holds all, else 1, 2, 4, … so that
-//!   both the chunks and their tiles grow with the square root of the array.
+//! - A **chunk** is a number of consecutive tiles; the last chunk has the rest. [`Partition`] gives
+//!   the number of tiles: 8 if that holds all elements, else 1, 2, 4, … such that both the number
+//!   of chunks and their tiles grow with the square root of the array.
 //! - Each lane combines its elements of the chunk in the order of the array. Then
 //!   neighbours are combined, lanes 2i and 2i + 1, until one is left:
 //!
@@ -24,46 +23,41 @@
 //!
 //! - The chunks' results are reduced like one more chunk.
 //!
-//! Sums of integers wrap around, which makes the bits of a signed and of an unsigned
-//! sum the same: one kernel serves both.
+//! Sums of integers wrap around, so signed and unsigned sums have the same bits: one kernel serves
+//! both.
 //!
-//! Lanes without an element hold the operator's identity, which changes nothing.
-//! An element goes through at most [`Partition::depth`] combinations.
+//! Lanes without an element hold the operator's identity, which changes no result. An element goes
+//! through at most [`Partition::depth`] combinations.
 //!
 //! # One launch
 //!
-//! Blocks take chunks: block b those from b on, as many apart as there are blocks.
-//! The result of a chunk goes to its **slot** in the workspace, and the block that
-//! began last collects the slots. Which one that is says a **ticket**, an atomic
-//! counter that every block takes a number from as its first deed, so that the
-//! answer is there long before it is needed. All other blocks have begun by then:
-//! the collector never waits for a block that is itself waiting for a place on a
-//! multiprocessor.
+//! Block b takes the chunks b, b + blocks, b + 2 blocks, … It writes the result of a chunk to the
+//! chunk's **slot** in the workspace, and the block that began last collects the slots. A
+//! **ticket** identifies that block: every block first takes a number from an atomic counter, long
+//! before the number is needed. All other blocks have begun by then, so the collector never waits
+//! for a block that itself waits for a place on a multiprocessor.
 //!
-//! What is waited for is in the slot itself. It is a 64-bit word, or two: 32 bits of
-//! the value and a flag that says they are there, written and read by one access
-//! each. There is no second location whose order would matter, so there are no
-//! fences: neither the half microsecond that they cost here nor the question
-//! whether the compiler keeps them. Before it ends the collector clears the slots,
-//! and the ticket counts modulo the number of blocks: the workspace is as it was.
+//! The collector waits for the slot itself. A slot is one or more 64-bit words, each with 32 bits
+//! of the value and a flag that marks them as present, written and read by one access. No order
+//! between two locations matters, so no fences are needed, which would cost half a microsecond
+//! here. Before it ends the collector clears the slots, and the ticket counts modulo the number of
+//! blocks, so the workspace returns to its initial state.
 //!
 //! # What limits it
 //!
-//! - Bytes: every element is read once, 16 bytes per load, four loads of a thread
-//!   at a time. 4 blocks of 512 threads on a multiprocessor have 128 KiB in flight;
-//!   about 40 KiB are what hides the latency of an H200's memory. Predicted: the
-//!   speed of reading.
-//! - Instructions per 16 bytes: the load, 4 combinations (2 of 8 bytes), a quarter of
-//!   two additions, a comparison and a branch. At 20 bytes per clock and
-//!   multiprocessor that is 8 instructions of 32 lanes in 26 clocks, of the 104 that
-//!   there is room for.
-//! - Small arrays: the latency of one read, of 9 combinations, 5 shuffles and a
-//!   barrier, of a write and a read of a slot, and of the 9 combinations again.
+//! - Bytes: every element is read once, 16 bytes per load, with four loads of a thread in flight. 4
+//!   blocks of 512 threads on a multiprocessor have 128 KiB in flight; about 40 KiB hide the
+//!   latency of an H200's memory. Predicted: the speed of reading.
+//! - Instructions per 16 bytes: the load, 4 combinations (2 of 8 bytes), a quarter of two
+//!   additions, a comparison and a branch: 8 instructions of 32 lanes. At 20 bytes per clock and
+//!   multiprocessor their data take 26 clocks, in which 104 instructions fit.
+//! - Small arrays: the latencies of one read, of 9 combinations, 5 shuffles and a barrier, of a
+//!   write and a read of a slot, and of the 9 combinations again.
 //!
-//! Measured, and what else was tried: `docs/tuning/reduction.md`.
+//! Measurements and other variants: `docs/tuning/reduction.md`.
 
-// Registers: what 4 blocks of 512 threads leave each thread. LD: the slots, whose
-// address the compiler does not know to be global memory.
+// The register limit is what 4 blocks of 512 threads leave each thread. LD is not limited: the
+// compiler does not know that the slots are in global memory.
 // gate reduction_single_pass_sum_i32: registers <= 32, spills = 0, LDG.E.128 >= 8
 // gate reduction_single_pass_sum_i64: registers <= 32, spills = 0, LDG.E.128 >= 8
 // gate reduction_single_pass_sum_f32: registers <= 32, spills = 0, LDG.E.128 >= 8, FADD >= 16
@@ -95,7 +89,7 @@ use cuda_std::cache::load_readonly;
 use cuda_std::prelude::*;
 use cuda_std::{launch_bounds, shared_array, warp};
 
-/// Blocks that a multiprocessor shall hold: as many threads as it has room for.
+/// Blocks that a multiprocessor must be able to hold: as many as its limit of threads allows.
 // A multiprocessor of compute capability 7.5 holds 1024 threads, one of 9.0 2048.
 pub(super) const BLOCKS_PER_MULTIPROCESSOR: u32 =
     if cfg!(target_feature = "sm_90") { 4 } else { 2 };
@@ -103,7 +97,7 @@ pub(super) const BLOCKS_PER_MULTIPROCESSOR: u32 =
 /// Warps of a block.
 pub(super) const WARPS: usize = (THREADS / WARP) as usize;
 
-/// Loads of a thread that do not wait for each other.
+/// Independent loads of a thread.
 const BATCH: u32 = 4;
 
 /// Set in each 64-bit word of a slot when its lower half holds a part of the value.
@@ -114,22 +108,22 @@ macro_rules! kernels {
     ($($name:ident = $operator:ident of $type:ident: $what:literal;)*) => {$(
         #[doc = concat!("The ", $what, " of `n` elements.")]
         ///
-        /// `tiles` and `chunks` are those of the array's [`Partition`]. `workspace`: 64-bit
-        /// words, [`Partition::workspace_len`] of them, all zero before the launch and
-        /// again when it is over. `result`: one element.
+        /// `tiles` and `chunks` are those of the array's [`Partition`]. `workspace`:
+        /// [`Partition::workspace_len`] 64-bit words, all zero before and after the launch.
+        /// `result`: one element.
         ///
         /// # Safety
         ///
         /// - `values` is readable for `n` elements and aligned to 16 bytes; nobody writes
         ///   it during the launch. `n >= 1`.
-        /// - `tiles >= 1`, and `chunks` chunks of so many tiles are the least that hold
+        /// - `tiles >= 1`, and `chunks` is the least number of chunks of `tiles` tiles that hold
         ///   `n` elements.
         /// - `workspace` and `result` are readable and writable, do not overlap each
         ///   other or `values`, and nothing else accesses them during the launch.
         /// - `workspace` is zero. A launch that was stopped in the middle leaves it in
         ///   any state.
         /// - Blocks of one dimension and [`THREADS`] threads; at most `chunks` of them,
-        ///   along x. Blocks that have begun get on without others having to end.
+        ///   along x. Blocks that have begun make progress without others having to end.
         #[kernel]
         #[launch_bounds(THREADS, BLOCKS_PER_MULTIPROCESSOR)]
         pub unsafe fn $name(
@@ -181,21 +175,21 @@ kernels! {
 
 /// Shared memory of a block.
 pub(super) struct Shared<T> {
-    /// One result per warp, twice: while the results of one chunk are read, those
-    /// of the next can be written.
+    /// Two sets of one result per warp: while the results of one chunk are read, those of the next
+    /// can be written.
     pub(super) partials: *mut T,
     /// The block's ticket, for all its threads.
     pub(super) ticket: *mut u32,
 }
 
-/// The values of some terms.
+/// The values that the operator of terms `S` combines.
 pub(super) type Value<S, const ARRAYS: usize> = <<S as Terms<ARRAYS>>::Operator as Operator>::Value;
 
-/// What becomes of them.
+/// The result type of the operator of terms `S`.
 pub(super) type Output<S, const ARRAYS: usize> =
     <<S as Terms<ARRAYS>>::Operator as Operator>::Output;
 
-/// What 16 bytes hold.
+/// A vector of 16 bytes, loaded by one access.
 #[derive(Clone, Copy)]
 #[repr(C, align(16))]
 struct Vector(u32, u32, u32, u32);
@@ -205,11 +199,10 @@ const fn per_vector<T: Words>() -> usize {
     VECTOR_WORDS / T::COUNT
 }
 
-/// What the lanes of a thread hold; lanes that its vectors have no element for are
-/// not used.
+/// The values of a thread's lanes. A vector of fewer elements uses only the first ones.
 type Lanes<T> = [T; VECTOR_WORDS];
 
-/// What the terms of the arrays, of `n` elements each, combine to.
+/// Reduces the terms of the arrays, of `n` elements each, and writes the result.
 ///
 /// # Safety
 ///
@@ -229,10 +222,10 @@ pub(super) unsafe fn reduce<S: Terms<ARRAYS>, const ARRAYS: usize>(
     let thread = thread::thread_idx_x();
     let blocks = thread::grid_dim_x();
     let mut ticket = 0;
-    // equivalent mutant (comparison: `>=`): the one block's ticket begins again at once
+    // equivalent mutant (comparison: `>=`): with one block the ticket returns to zero at once
     if thread == 0 && chunks > 1 {
-        // SAFETY: the ticket is the workspace's first word, which is aligned, and
-        // which only this operation touches. It counts to `blocks - 1` and begins again.
+        // SAFETY: the ticket is the workspace's first word, which is aligned, and which only this
+        // operation touches. It counts to `blocks - 1` and then restarts at 0.
         ticket = unsafe { take_ticket(workspace.cast(), blocks - 1) };
     }
 
@@ -241,11 +234,10 @@ pub(super) unsafe fn reduce<S: Terms<ARRAYS>, const ARRAYS: usize>(
     let mut half = 0;
     loop {
         let base = chunk as usize * span;
-        // SAFETY: chunk < chunks, so base < n; from there on there are as many
-        // elements. `half` alternates, so that the warps' results of the chunk
-        // before are not overwritten: the barrier in between is behind their being
-        // read. The ticket is written by one thread, with the same value each time,
-        // and read behind the loop.
+        // SAFETY: chunk < chunks, so base < n, and `min` keeps the chunk's elements below n. `half`
+        // alternates, so the warps' results of a chunk are overwritten two chunks later, after a
+        // barrier that follows their last read. The ticket is written by one thread, with the same
+        // value each time, and read after the loop.
         let total = unsafe {
             let values = accumulate(terms, arrays, base, span.min(n - base));
             if thread == 0 {
@@ -260,8 +252,8 @@ pub(super) unsafe fn reduce<S: Terms<ARRAYS>, const ARRAYS: usize>(
                 // SAFETY: the only block with a chunk, and one thread of it.
                 unsafe { *result = S::Operator::finish(total) };
             } else {
-                // SAFETY: one block and one thread has this chunk, and nobody else
-                // writes its slot before the value has been collected.
+                // SAFETY: only one thread of one block has this chunk, and nobody else writes its
+                // slot before the value has been collected.
                 unsafe { post(slot::<Value<S, ARRAYS>>(workspace, chunk), total) };
             }
         }
@@ -276,8 +268,8 @@ pub(super) unsafe fn reduce<S: Terms<ARRAYS>, const ARRAYS: usize>(
     if chunks == 1 || unsafe { *shared.ticket } != blocks - 1 {
         return;
     }
-    // Every block has begun and will post its results: this is the last.
-    // SAFETY: the whole block is here; the rest as in the loop.
+    // This block took the last ticket, so every other has begun and will post its results.
+    // SAFETY: all threads of the block are here; the rest as in the loop.
     unsafe {
         let values = collect::<S::Operator>(workspace, chunks);
         let lanes = per_vector::<Value<S, ARRAYS>>();
@@ -289,12 +281,11 @@ pub(super) unsafe fn reduce<S: Terms<ARRAYS>, const ARRAYS: usize>(
     }
 }
 
-/// The values of the thread's lanes of a chunk, the `len` elements from `base` on.
+/// The values of the thread's lanes for a chunk, the `len` elements from `base` on.
 ///
 /// # Safety
 ///
-/// The arrays are readable for so many elements from `base` on, and aligned to 16
-/// bytes there.
+/// The arrays are readable for `len` elements from `base` on, and aligned to 16 bytes there.
 #[inline(always)]
 unsafe fn accumulate<S: Terms<ARRAYS>, const ARRAYS: usize>(
     terms: S,
@@ -311,9 +302,9 @@ unsafe fn accumulate<S: Terms<ARRAYS>, const ARRAYS: usize>(
 
     let mut lanes = [S::EMPTY; VECTOR_WORDS];
     let mut tile = 0;
-    // SAFETY: `vectors` are the thread's own of the tile that comes next, and there
-    // are as many whole tiles as are read. Of the rest, which is less than a tile, the
-    // thread reads what lies before its end.
+    // SAFETY: `vectors` point to the thread's vectors of the next tile, and only whole tiles are
+    // read before the rest. Of the rest, which is less than a tile, the thread reads only elements
+    // before its end.
     unsafe {
         let mut vectors = [core::ptr::null::<Vector>(); ARRAYS];
         unrolled::<ARRAYS>(|a| vectors[a] = arrays[a].add(base).cast::<Vector>().add(thread));
@@ -331,7 +322,7 @@ unsafe fn accumulate<S: Terms<ARRAYS>, const ARRAYS: usize>(
                 tiles -= 2;
             }
         } else {
-            // As many loads at a time, of half as many tiles.
+            // With two arrays, half as many tiles give the same number of loads.
             while tiles >= BATCH / 2 {
                 keep_rolled();
                 batch::<S, ARRAYS, { BATCH as usize / 2 }>(
@@ -346,7 +337,7 @@ unsafe fn accumulate<S: Terms<ARRAYS>, const ARRAYS: usize>(
         if tiles >= 1 {
             batch::<S, ARRAYS, 1>(terms, &mut vectors, &mut tile, &mut lanes);
         }
-        // equivalent mutant (guard): of no rest a thread takes nothing
+        // equivalent mutant (guard): without a rest a thread takes nothing
         // equivalent mutant (comparison): the same
         if rest > 0 {
             let rest = rest.saturating_sub(thread * per_vector);
@@ -378,12 +369,12 @@ unsafe fn accumulate<S: Terms<ARRAYS>, const ARRAYS: usize>(
     values
 }
 
-/// The thread's lanes take its vectors of `TILES` tiles, in their order; `vectors`
-/// and `tile` go on to the next. All loads come before the first element is taken.
+/// Makes the thread's lanes take its vectors of `TILES` tiles in order, and advances `vectors` and
+/// `tile`. All loads come before the first element is taken.
 ///
 /// # Safety
 ///
-/// There are as many tiles, of which `vectors` are the thread's first.
+/// The thread's vectors of `TILES` tiles are readable; `vectors` point to those of the first.
 #[inline(always)]
 unsafe fn batch<S: Terms<ARRAYS>, const ARRAYS: usize, const TILES: usize>(
     terms: S,
@@ -415,7 +406,7 @@ unsafe fn batch<S: Terms<ARRAYS>, const ARRAYS: usize, const TILES: usize>(
     });
     *tile += TILES as u32;
     unrolled::<ARRAYS>(|a| {
-        // SAFETY: within or just behind the tiles.
+        // SAFETY: within the tiles or at their end.
         vectors[a] = unsafe { vectors[a].add(TILES * THREADS as usize) };
     });
 }
@@ -432,14 +423,14 @@ fn element<T: Words>(words: [u32; VECTOR_WORDS], i: usize) -> T {
     T::from_words(own)
 }
 
-/// Combines the lanes of all threads, neighbours first; each thread has `lanes` of
-/// them, 1, 2 or 4. The first warp returns the result, the others something else.
+/// Combines the lanes of all threads, neighbours first; each thread has `lanes` of them: 1, 2 or 4.
+/// The first warp returns the result, other warps an unspecified value.
 ///
 /// # Safety
 ///
 /// - All threads of the block call this, and it has [`THREADS`] of them.
-/// - `partials` is shared memory for one element per warp. Nobody else writes it
-///   before the first warp is at the barrier after the one in here.
+/// - `partials` is shared memory for one element per warp. Nobody else writes it before the first
+///   warp reaches the next barrier after the one in this function.
 #[inline(always)]
 unsafe fn fold<O: Operator>(
     values: Lanes<O::Value>,
@@ -460,22 +451,21 @@ unsafe fn fold<O: Operator>(
         let other = unsafe { from_lane_xor(total, 1 << step) };
         total = O::combine(total, other);
     });
-    // SAFETY: one element per warp, written by its first thread and read behind the
-    // barrier.
+    // SAFETY: one element per warp, written by its first thread and read after the barrier.
     unsafe {
         // equivalent mutant (guard): the whole warp has the result
         if thread.is_multiple_of(WARP) {
             *partials.add((thread / WARP) as usize) = total;
         }
         thread::sync_threads();
-        // equivalent mutant (guard): what other warps return is not looked at
+        // equivalent mutant (guard): the values that other warps return are not used
         if thread < WARP {
             // equivalent mutant (literal: `2` made `3`): the same result, in more registers
             // equivalent mutant (guard): the same result, in more registers or more shuffles
             // equivalent mutant (comparison): the same
             if O::Value::COUNT <= 2 {
-                // By every lane for itself, from shared memory that they read together:
-                // faster than four more shuffles.
+                // Every lane combines all of them, read from shared memory by broadcast: faster
+                // than four more shuffles.
                 let mut warps = [O::IDENTITY; WARPS];
                 unrolled::<WARPS>(|warp| warps[warp] = *partials.add(warp));
                 unrolled::<8>(|i| warps[i] = O::combine(warps[2 * i], warps[2 * i + 1]));
@@ -483,7 +473,7 @@ unsafe fn fold<O: Operator>(
                 unrolled::<2>(|i| warps[i] = O::combine(warps[2 * i], warps[2 * i + 1]));
                 total = O::combine(warps[0], warps[1]);
             } else {
-                // Sixteen of them would not fit the registers.
+                // Sixteen such values would not fit the registers.
                 total = *partials.add(thread as usize % WARPS);
                 unrolled::<4>(|step| {
                     // All lanes of the warp are here.
@@ -507,7 +497,7 @@ const _: () = assert!(WARPS == 16, "fold combines the results of 16 warps");
 unsafe fn from_lane_xor<T: Words>(value: T, mask: u32) -> T {
     let mut words = value.to_words();
     unrolled::<MAX_WORDS>(|i| {
-        // equivalent mutant (guard: made `true`): words beyond the value's are not looked at
+        // equivalent mutant (guard: made `true`): words beyond the value's are not used
         // equivalent mutant (comparison): the same
         if i < T::COUNT {
             // SAFETY: as the caller promises.
@@ -517,7 +507,7 @@ unsafe fn from_lane_xor<T: Words>(value: T, mask: u32) -> T {
     T::from_words(words)
 }
 
-/// The slot of a chunk: as many 64-bit words as a value has 32-bit ones.
+/// The slot of a chunk: a 64-bit word for each 32-bit word of a value.
 ///
 /// # Safety
 ///
@@ -528,7 +518,7 @@ unsafe fn slot<T: Words>(workspace: *mut u64, chunk: u32) -> *mut u64 {
     unsafe { workspace.add(FIRST_SLOT + chunk as usize * T::COUNT) }
 }
 
-/// Puts a value into a slot.
+/// Writes a value to a slot.
 ///
 /// # Safety
 ///
@@ -544,27 +534,26 @@ unsafe fn post<T: Words>(slot: *mut u64, value: T) {
     });
 }
 
-/// The thread's lanes of the chunks' results, waiting for those that are not there
-/// yet. Clears their slots.
+/// The thread's lanes of the chunks' results. Waits until they are present, then clears their
+/// slots.
 ///
 /// # Safety
 ///
-/// - All threads of one block call this, of no other, and it has [`THREADS`] of them.
+/// - All threads of exactly one block call this, and it has [`THREADS`] of them.
 /// - The workspace has `chunks` slots, each of which is or will be posted to once.
 #[inline(always)]
 unsafe fn collect<O: Operator>(workspace: *mut u64, chunks: u32) -> Lanes<O::Value> {
-    /// 64-bit words of the slots that a thread waits for together.
+    /// 64-bit words of the slots for which a thread waits at a time.
     const WORDS: usize = VECTOR_WORDS;
     let count = O::Value::COUNT;
     let per_vector = per_vector::<O::Value>() as u32;
 
     let mut lanes = [O::IDENTITY; VECTOR_WORDS];
     let thread = thread::thread_idx_x();
-    // A warp goes on as one, also where some of its threads have no slot: of a loop that
-    // threads leave one by one, `ptxas` makes code in which the shuffles that follow are
-    // slow.
+    // A warp leaves the loop as a whole, even if some of its threads have no slot: after a loop
+    // that threads leave one by one, `ptxas` generates slow shuffles.
     let mut of_warp = thread / WARP * WARP * per_vector;
-    // equivalent mutant (comparison: `<=`): one more turn, of no slots
+    // equivalent mutant (comparison: `<=`): one more iteration, without slots
     while of_warp < chunks {
         keep_rolled();
         let first = of_warp + thread % WARP * per_vector;

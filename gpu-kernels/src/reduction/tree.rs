@@ -1,4 +1,4 @@
-//! The additions of a block, pair by pair, and what the kernels of the ladder share.
+//! The pairwise additions of a block, and definitions that the kernels of the ladder share.
 
 use cuda_std::prelude::*;
 use cuda_std::warp;
@@ -6,8 +6,7 @@ use cuda_std::warp;
 /// The fewest threads of a block: one warp.
 pub const MIN_BLOCK: u32 = WARP;
 
-/// The most threads of a block: what CUDA allows, and the elements that the
-/// static shared arrays hold.
+/// The most threads of a block: the limit of CUDA, and the length of the static shared arrays.
 pub const MAX_BLOCK: u32 = 1024;
 
 /// Elements that each thread of the `*_unroll4` kernels adds before the block does.
@@ -27,9 +26,9 @@ pub const fn additions(block: u32, per_thread: u32) -> u32 {
     per_thread - 1 + block.ilog2()
 }
 
-/// What the kernels can sum.
+/// Element types that the kernels can sum.
 pub trait Addable: Copy {
-    /// What stands for an element that is not there.
+    /// The value that stands for a missing element.
     const ZERO: Self;
 
     /// The sum of two.
@@ -57,8 +56,8 @@ impl Addable for f32 {
     }
 }
 
-// Global memory is read once and only partial sums are written, except where the
-// steps happen in global memory; no step costs a generic access:
+// Global memory is read once and only partial sums are written, except by the kernel with its steps
+// in global memory; no step needs a generic access:
 // gate reduction_global_*: LDS = 0, STS = 0, LD = 0, ST = 0
 // gate reduction_shared_i32: LDG = 1, STG = 1, LD = 0, ST = 0
 // gate reduction_shared_f32: LDG = 1, STG = 1, LD = 0, ST = 0
@@ -67,24 +66,23 @@ impl Addable for f32 {
 /// Adds up one element of `values` per thread, in place, and writes the sum to
 /// `partials[blockIdx.x]`.
 ///
-/// `exists(i)` says whether there is an element `i`; what is not there is not
-/// read and adds nothing. `values` may be global or shared memory.
+/// `exists(i)` says whether element `i` exists; a missing element is not read and adds nothing.
+/// `values` may be global or shared memory.
 ///
-/// While more than a warp has something to add, the block waits between steps.
-/// From 64 elements on that is one warp, whose lanes wait for each other alone.
-/// They must wait: since Volta lanes of a warp do not run in lockstep. One wait
-/// between two steps is enough, because within a step nobody writes what another
-/// reads: threads below `half` read and write below `half` and read, each its
-/// own, from there up.
+/// While more than one warp has something to add, the block synchronises between steps. From 64
+/// elements on, one warp adds, and only its lanes synchronise. They must, since lanes of a warp do
+/// not run in lockstep since Volta. One synchronisation between two steps is enough, because within
+/// a step no thread writes what another reads: a thread below `half` reads and writes its own
+/// element below `half` and reads its own one from `half` on.
 ///
 /// # Safety
 ///
 /// - The block has one dimension and 32, 64, … or 1024 threads, all of which call
 ///   this.
-/// - `values` is readable and writable for one element per thread of the block,
-///   except those for which `exists` is false, which it is not for element 0.
-///   Thread i has written element i itself, or a barrier stands between the
-///   writes and this call. Nobody else accesses the elements until it returns.
+/// - `values` is readable and writable for one element per thread of the block, except those for
+///   which `exists` is false; it is true for element 0. Thread i has written element i itself, or a
+///   barrier lies between the writes and this call. Nobody else accesses the elements until it
+///   returns.
 /// - `partials` is writable for one element per block, by nobody else.
 #[inline(always)]
 pub(super) unsafe fn add_up<T: Addable>(
@@ -98,10 +96,10 @@ pub(super) unsafe fn add_up<T: Addable>(
     // Adds the upper half of the first 2 * half elements to the lower.
     let fold = |half: u32| {
         if thread < half && exists(thread + half) {
-            // SAFETY: thread + half is below 2 * half, which is at most the
-            // block's size, and exists; so does `thread`, which is less. The
-            // last barrier stands between these accesses and the writes of the
-            // step before; this step writes only below half, each thread its own.
+            // SAFETY: thread + half is below 2 * half, which is at most the block's size, and
+            // exists; so does `thread`, which is less. The last barrier lies between these accesses
+            // and the writes of the previous step; in this step each thread writes only its own
+            // element, below half.
             unsafe { *own = (*own).add(*own.add(half as usize)) };
         }
     };

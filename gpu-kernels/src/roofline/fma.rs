@@ -1,11 +1,11 @@
-//! Fused multiply-adds from registers to registers, and nothing else.
+//! Fused multiply-adds in registers only, to measure their rate.
 //!
-//! - Every chain repeats x ← x · factor + addend. Chain c of thread t starts at
-//!   the number `t * CHAINS + c`, so that no two compute the same; with |factor|
-//!   below 1 they stay finite however long they are.
-//! - Thread t adds its chains up, c = 0, 1, …, and writes the sum to `sums[t]`:
-//!   without a result the compiler would drop them.
-//! - Grid and block: any along x. To measure, as many threads as the device holds.
+//! - Every chain repeats x ← x · factor + addend. Chain c of thread t starts at the number
+//!   `t * CHAINS + c`, so no two chains compute the same. With |factor| below 1 they stay finite at
+//!   any length.
+//! - Thread t adds its chains, c = 0, 1, …, and writes the sum to `sums[t]`: without a result the
+//!   compiler would remove them.
+//! - Grid and block: any size along x. A measurement takes as many threads as the device holds.
 //! - `rounds` × [`FMAS_PER_ROUND`] multiply-adds per thread;
 //!   4 or 8 bytes written.
 
@@ -16,18 +16,18 @@ use cuda_std::prelude::*;
 /// Threads of a block.
 pub const BLOCK: u32 = 256;
 
-/// Chains of multiply-adds of a thread, none of which waits for another: more
-/// than the latency of an instruction asks for, even with a single warp.
+/// Independent chains of multiply-adds per thread: more than needed to hide the latency of an
+/// instruction, even with a single warp.
 pub const CHAINS: usize = 8;
 
-/// Multiply-adds that a chain has in one turn of the loop. The loop's own
-/// instructions are a hundredth of a turn.
+/// Multiply-adds of a chain per iteration of the loop. The loop's own instructions are about a
+/// hundredth of an iteration.
 pub const STEPS_PER_ROUND: usize = 32;
 
-/// Multiply-adds of a thread in one turn of the loop.
+/// Multiply-adds of a thread per iteration of the loop.
 pub const FMAS_PER_ROUND: u64 = (CHAINS * STEPS_PER_ROUND) as u64;
 
-/// `rounds` turns of multiply-adds in f32.
+/// `rounds` iterations of multiply-adds in f32.
 ///
 /// `sums`: one element per thread of the launch.
 ///
@@ -45,7 +45,7 @@ pub unsafe fn roofline_fma_f32(factor: f32, addend: f32, rounds: u32, sums: *mut
     unsafe { *sums.add(thread as usize) = sum };
 }
 
-/// `rounds` turns of multiply-adds in f64.
+/// `rounds` iterations of multiply-adds in f64.
 ///
 /// `sums`: one element per thread of the launch.
 ///
@@ -86,7 +86,7 @@ registered! {
     roofline_fma_f64: f64;
 }
 
-/// The sum of all chains of a thread, of which chain c starts at `start(c)`.
+/// The sum of all chains of a thread; chain c starts at `start(c)`.
 #[inline(always)]
 fn chains<T: GpuFloat + core::ops::Add<Output = T>>(
     start: impl Fn(u32) -> T,
@@ -100,8 +100,8 @@ fn chains<T: GpuFloat + core::ops::Add<Output = T>>(
     let mut round = 0;
     while round < rounds {
         keep_rolled();
-        // All chains take a step before any takes the next, so that neighbouring
-        // instructions do not wait for each other.
+        // All chains advance one step before any takes the next, so consecutive instructions are
+        // independent.
         unrolled::<STEPS_PER_ROUND>(|_| {
             unrolled::<CHAINS>(|c| x[c] = GpuFloat::mul_add(x[c], factor, addend));
         });

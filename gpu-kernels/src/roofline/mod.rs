@@ -1,10 +1,9 @@
-//! Kernels that measure the device instead of computing anything: how fast it
-//! issues arithmetic when nothing stands in the way.
+//! Kernels that measure how fast the device issues arithmetic when nothing else limits it.
 //!
-//! A kernel that is not waiting for memory is limited by how many instructions a
-//! multiprocessor issues per clock. [`fma`] finds that limit for fused
-//! multiply-adds, in f32 and in f64: the roof that kernels bound by arithmetic are
-//! measured against, as they are measured against a copy where memory binds them.
+//! A kernel that does not wait for memory is limited by the number of instructions that a
+//! multiprocessor issues per clock. [`fma`] measures that limit for fused multiply-adds in f32 and
+//! f64. Kernels bound by arithmetic are compared with it, as kernels bound by memory are compared
+//! with a copy.
 
 pub mod fma;
 

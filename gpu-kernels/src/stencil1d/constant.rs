@@ -1,8 +1,7 @@
 //! The stencil with its coefficients in constant memory.
 //!
-//! Every lane of a warp reads the same word at the same time, which constant
-//! memory serves in one go; the multiply-adds take it as an operand, without a
-//! load of their own.
+//! Every lane of a warp reads the same word at the same time, which constant memory serves at once.
+//! The multiply-adds take it as an operand and need no separate load.
 
 use super::nine_point::{RADIUS, stencil1d};
 use cuda_std::prelude::*;
@@ -15,7 +14,7 @@ use cuda_std::{address_space, externally_visible};
 #[address_space(constant)]
 pub static mut STENCIL1D_COEFFICIENTS: [f32; RADIUS] = [0.0; RADIUS];
 
-// The coefficients take no load of global memory: one for the tile, two for its halos.
+// The coefficients need no load of global memory. One load is for the tile, two are for its halos.
 // gate stencil1d_constant: LDG = 3, STG = 1, FMUL = 1, FFMA = 3, LD = 0, ST = 0
 
 /// The stencil, coefficients in constant memory.

@@ -8,34 +8,29 @@
 //!
 //! for R <= i < n - R; the first and the last R elements of `out` are not written.
 //!
-//! - Shapes: `input` and `output` have n elements, f32 or f64; the coefficients are 17
-//!   in constant memory, among the parameters of the launch, that of the neighbour m at
-//!   place 8 + m.
-//! - Arithmetic: the first term is a product, each other one is taken by a fused
-//!   multiply-add, nearest neighbours first, ahead before behind. The CPU port does the
-//!   same and gives the same bits.
-//! - Threads: one for 32 bytes of output, 8 elements or 4, without shared memory and
-//!   without a barrier. A thread reads the vectors that its window touches: with R = 8
-//!   these are 6 of f32 or 10 of f64, most of them from the first-level cache, where its
-//!   neighbours have them too.
-//! - Near the ends, where a window leaves the array, elements are read and written one
-//!   by one.
+//! - Shapes: `input` and `output` have n elements, f32 or f64; the 17 coefficients are in constant
+//!   memory, as a launch parameter, with that of neighbour m at index 8 + m.
+//! - Arithmetic: the first term is a product; a fused multiply-add adds each other one, nearest
+//!   neighbours first, i+m before i-m. The CPU port does the same and gives the same bits.
+//! - Threads: one for 32 bytes of output, 8 elements or 4, without shared memory or a barrier. A
+//!   thread reads the vectors that its window touches: with R = 8 these are 6 of f32 or 10 of f64,
+//!   mostly from the first-level cache, since neighbouring threads read them too.
+//! - Near the ends, where a window extends beyond the array, elements are read and written one by
+//!   one.
 //!
-//! Moves 4 or 8 bytes in and as many out per element; (3 R - 1) to (4 R + 1) flops.
+//! Reads 4 or 8 bytes and writes as many per element; (3 R - 1) to (4 R + 1) flops.
 //!
 //! # What limits it
 //!
-//! - Bytes: an H200 moves 20 bytes per clock and multiprocessor, which is 2.5 elements
-//!   of f32 or 1.25 of f64. The first-level cache has to give 12 or 40 bytes for each at
-//!   R = 8, of its 128 per clock, but in vectors 32 bytes apart, of which it serves half
-//!   as many at a time.
-//! - Latency: each coefficient is loaded from constant memory where a branch that all
-//!   threads take alike has found it to be within the radius, up to 16 times in turn. Two
-//!   vectors per thread halve what that costs an element, and double the bytes that a
-//!   warp has in flight.
-//! - Instructions: R = 8, f32: 8 × 17 multiply-adds, 6 loads, 2 stores and some 80 others
-//!   of 32 lanes for 1024 bytes, which take 102 clocks, with room for 408. f64: 68
-//!   multiply-adds at half the rate.
+//! - Bytes: an H200 moves 20 bytes per clock and multiprocessor, which is 2.5 elements of f32 or
+//!   1.25 of f64. For each at R = 8 the first-level cache must deliver 12 or 40 bytes of its 128
+//!   per clock, but in vectors 32 bytes apart, which halves that rate.
+//! - Latency: each coefficient is loaded from constant memory after a uniform branch that tests it
+//!   against the radius, up to 16 times in sequence. Two vectors per thread halve this cost per
+//!   element and double the bytes that a warp has in flight.
+//! - Instructions: for R = 8 in f32, 8 × 17 multiply-adds, 6 loads, 2 stores and about 80 others of
+//!   32 lanes for 1024 bytes. Their transfer takes 102 clocks, in which 408 instructions fit. f64:
+//!   68 multiply-adds at half the rate.
 
 // gate stencil1d_custom_f32: registers <= 64, spills = 0, LDG.E.128 >= 6, STG.E.128 = 2, LDS = 0, LD = 0
 // gate stencil1d_custom_f64: registers <= 96, spills = 0, LDG.E.128 >= 10, STG.E.128 = 2, LDS = 0, LD = 0
@@ -45,10 +40,10 @@ use cuda_std::cache::load_readonly;
 use cuda_std::prelude::*;
 use cuda_std::{GpuFloat, launch_bounds};
 
-/// The most neighbours on either side.
+/// The largest number of neighbours on either side.
 pub const MAX_RADIUS: usize = 8;
 
-/// Coefficients of the widest stencil.
+/// The number of coefficients of the widest stencil.
 pub const MAX_POINTS: usize = 2 * MAX_RADIUS + 1;
 
 /// Threads of a block.
@@ -60,42 +55,42 @@ const VECTORS: usize = 2;
 /// Bytes that a thread writes.
 pub const THREAD_BYTES: usize = 16 * VECTORS;
 
-/// `form`: c_-m = -c_m, and there is no c_0.
+/// `form`: c_-m = -c_m; c_0 is not used.
 pub const ANTISYMMETRIC: u32 = 0;
 
 /// `form`: c_-m = c_m.
 pub const SYMMETRIC: u32 = 1;
 
-/// `form`: every coefficient for itself.
+/// `form`: all coefficients are independent.
 pub const ANY: u32 = 2;
 
 /// The most elements that a thread writes.
 const MAX_OWN: usize = THREAD_BYTES / 4;
 
-/// Elements of a thread's window with the most neighbours: at most 8 and 16.
+/// The most elements of a thread's window: 8 of its own and 16 neighbours.
 const WINDOW: usize = MAX_OWN + 2 * MAX_RADIUS;
 
-/// f32 or f64, 16 bytes at a time.
+/// An element type, f32 or f64, accessed 16 bytes at a time.
 pub trait Line:
     GpuFloat
     + core::ops::Add<Output = Self>
     + core::ops::Sub<Output = Self>
     + core::ops::Mul<Output = Self>
 {
-    /// 16 bytes of them.
+    /// A vector of 16 bytes.
     type Vector: Copy;
 
-    /// How many those are.
+    /// Elements per vector.
     const PER_VECTOR: usize;
 
-    /// What stands for an element that is not there.
+    /// The value that replaces an element outside the array.
     const ZERO: Self;
 
     /// Element `i` of a vector.
     #[must_use]
     fn element(vector: Self::Vector, i: usize) -> Self;
 
-    /// The vector of the first elements.
+    /// The vector of the first [`PER_VECTOR`](Self::PER_VECTOR) elements.
     #[must_use]
     fn vector(elements: [Self; 4]) -> Self::Vector;
 }
@@ -148,16 +143,16 @@ macro_rules! kernels {
         /// The stencil on a line of `n` elements.
         ///
         /// `radius`: 1 to [`MAX_RADIUS`]; `form`: [`ANTISYMMETRIC`], [`SYMMETRIC`] or
-        /// [`ANY`]; `coefficients`: that of the neighbour m at place 8 + m.
+        /// [`ANY`]; `coefficients`: that of neighbour m at index 8 + m.
         ///
         /// # Safety
         ///
         /// - `input` is readable and `output` writable for `n` elements, both are aligned
         ///   to 16 bytes and do not overlap. During the launch nobody writes `input`, and
         ///   nothing else accesses `output`.
-        /// - A one-dimensional grid of one-dimensional blocks, of at least one thread for
-        ///   each [`THREAD_BYTES`], or part of them, of `output`; no block has more than
-        ///   [`CUSTOM_BLOCK`] threads.
+        /// - A one-dimensional grid of one-dimensional blocks, with at least one thread for each
+        ///   whole or partial [`THREAD_BYTES`] of `output`; no block has more than [`CUSTOM_BLOCK`]
+        ///   threads.
         #[kernel]
         #[launch_bounds(CUSTOM_BLOCK)]
         pub unsafe fn $name(
@@ -189,7 +184,7 @@ macro_rules! registered {
                 let grid = blocks_for(kernel, line.points(), per_block)?;
                 Ok(Geometry::linear(grid, CUSTOM_BLOCK))
             },
-            // Of the widest stencil, every coefficient for itself.
+            // The cost of the widest stencil with independent coefficients.
             cost: |line| {
                 let flops = 4 * MAX_RADIUS as u64 + 1;
                 super::geometry::inner_cost(line, MAX_RADIUS, size_of::<$type>(), flops)
@@ -225,15 +220,16 @@ unsafe fn stencil<T: Line>(
         return;
     }
     let reach = radius as usize;
-    // Cell c of the window is the element first + c - 8.
+    // Cell c of the window is element `first + c - 8`.
     let mut window = [T::ZERO; WINDOW];
-    // equivalent mutant (literal): the window has room, and no sum takes what is behind
+    // equivalent mutant (literal): the window has room, and no sum uses the cells behind
     // equivalent mutant (width: `MAX_RADIUS + 1`): as above
     let cells = own + 2 * MAX_RADIUS;
     // equivalent mutant (comparison): without vectors the elements are read one by one
     // equivalent mutant (width: `MAX_RADIUS + 1`): as above
     // equivalent mutant (width: in `first >= MAX_RADIUS`): `first` is a multiple of 4
-    // equivalent mutant (width: in `first + own + MAX_RADIUS`): what no sum takes is in the last vector's 16 bytes
+    // equivalent mutant (width: in `first + own + MAX_RADIUS`): the cells that no sum uses are in
+    // the last vector's 16 bytes
     let whole = first >= MAX_RADIUS && first + own + MAX_RADIUS <= n;
     // equivalent mutant (guard): without vectors the elements are read one by one
     if whole {
@@ -243,7 +239,7 @@ unsafe fn stencil<T: Line>(
             let vectors = input.add(first - MAX_RADIUS).cast::<T::Vector>();
             unrolled::<10>(|v| {
                 let cell = v * T::PER_VECTOR;
-                // What no coefficient asks for is not read.
+                // Vectors that no coefficient needs are not read.
                 // equivalent mutant (comparison): reads more of the window
                 // equivalent mutant (logic): reads more of the window
                 // equivalent mutant (width: `MAX_RADIUS - 1`): reads more of the window
@@ -251,7 +247,7 @@ unsafe fn stencil<T: Line>(
                     // equivalent mutant (comparison): reads more, up to the window's end
                     // equivalent mutant (width: `MAX_RADIUS + 1`): reads more
                     && cell < MAX_RADIUS + own + reach;
-                // equivalent mutant (comparison): what is wanted is in the window
+                // equivalent mutant (comparison): wanted vectors are in the window
                 // equivalent mutant (logic): reads more of the window
                 if cell < cells && wanted {
                     let vector = load_readonly(vectors.add(v));
@@ -266,7 +262,8 @@ unsafe fn stencil<T: Line>(
     } else {
         unrolled::<WINDOW>(|cell| {
             let element = first + cell;
-            // equivalent mutant (comparison: `cell < cells`): the window has room, no sum takes it
+            // equivalent mutant (comparison: `cell < cells`): the window has room, and no sum uses
+            // the cell
             if cell < cells && element >= MAX_RADIUS && element - MAX_RADIUS < n {
                 // SAFETY: an element of the line.
                 window[cell] = unsafe { load_readonly(input.add(element - MAX_RADIUS)) };
@@ -323,8 +320,7 @@ unsafe fn stencil<T: Line>(
         });
     }
 
-    // SAFETY: what is written are elements of the line, by this thread alone; the vector
-    // is aligned as above.
+    // SAFETY: only this thread writes these elements of the line; the vector is aligned as above.
     unsafe {
         // equivalent mutant (comparison): without vectors the elements are written one by one
         // equivalent mutant (guard: `false`): as above
@@ -332,7 +328,7 @@ unsafe fn stencil<T: Line>(
             unrolled::<VECTORS>(|v| {
                 let mut elements = [T::ZERO; 4];
                 unrolled::<4>(|i| {
-                    // equivalent mutant (guard): f64 has room for four, and takes two
+                    // equivalent mutant (guard): the array has room for four, of which f64 uses two
                     // equivalent mutant (comparison): as above
                     if i < T::PER_VECTOR {
                         elements[i] = sums[v * T::PER_VECTOR + i];

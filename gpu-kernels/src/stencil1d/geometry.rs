@@ -1,4 +1,4 @@
-//! What launches of several of the kernels have in common: geometry and cost.
+//! The geometry and cost that launches of several kernels share.
 
 use super::{BLOCK_DEFAULT, FLOPS_PER_ELEMENT, N_DEFAULT, RADIUS};
 use crate::registry::{Cost, Geometry, Problem, Refusal, blocks_for};
@@ -6,14 +6,15 @@ use crate::registry::{Cost, Geometry, Problem, Refusal, blocks_for};
 /// The textbook's line.
 pub(super) const EXAMPLE: Problem = Problem::line(N_DEFAULT);
 
-/// The nine-point stencil: each element read once, each but the first and the last four
-/// written once.
+/// The cost of the nine-point stencil: each element is read once, and all but the first and the
+/// last four are written once.
 #[must_use]
 pub const fn cost(line: &Problem) -> Cost {
     inner_cost(line, RADIUS, size_of::<f32>(), FLOPS_PER_ELEMENT)
 }
 
-/// A stencil of this radius, with so many operations for each element that it computes.
+/// The cost of a stencil of this radius on elements of `bytes` bytes, with `flops` operations for
+/// each element that it computes.
 #[must_use]
 pub const fn inner_cost(line: &Problem, radius: usize, bytes: usize, flops: u64) -> Cost {
     let n = line.points();
@@ -26,7 +27,7 @@ pub const fn inner_cost(line: &Problem, radius: usize, bytes: usize, flops: u64)
     }
 }
 
-/// A thread for each element, and a tile of a block's elements with both halos.
+/// The launch with a thread for each element and a tile of a block's elements with both halos.
 pub(super) fn tiled(kernel: &'static str, line: &Problem) -> Result<Geometry, Refusal> {
     let block = line.block.unwrap_or(BLOCK_DEFAULT);
     let tile = block.saturating_add(2 * RADIUS as u32);

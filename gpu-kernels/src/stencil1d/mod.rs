@@ -1,4 +1,4 @@
-//! A nine-point stencil on a line, antisymmetric, with coefficients of your own.
+//! An antisymmetric nine-point stencil on a line, with coefficients that the caller chooses.
 //!
 //! ```text
 //! out[i] = c1 (in[i+1] - in[i-1]) + c2 (in[i+2] - in[i-2])
@@ -12,12 +12,12 @@
 //!
 //! # The teaching kernels
 //!
-//! Both load a tile of `block + 8` elements into shared memory, the first four
-//! threads of the block both halos, and differ in where the coefficients are:
+//! Both load a tile of `block + 8` elements into shared memory; the first four threads of the block
+//! also load both halos. They differ in where the coefficients are:
 //!
-//! - [`constant`]: in constant memory, which serves a whole warp at once when all
-//!   of its lanes read the same word, as they do here.
-//! - [`readonly`]: in global memory, loaded through the read-only data cache.
+//! - [`constant`]: in constant memory, which serves a whole warp at once if all its lanes read the
+//!   same word, as here.
+//! - [`readonly`]: in global memory, read through the read-only data cache.
 //!
 //! # The tuned kernel
 //!

@@ -1,4 +1,4 @@
-//! What the nine-point kernels have in common.
+//! Constants and code that the nine-point kernels share.
 
 use cuda_std::prelude::*;
 use cuda_std::{GpuFloat, shared};
@@ -12,7 +12,7 @@ pub const BLOCK_DEFAULT: u32 = 32;
 /// Threads of a block of the tuned kernel.
 pub const VECTOR_BLOCK: u32 = 128;
 
-/// Vectors of 4 elements that each of them computes.
+/// Vectors of 4 elements that each thread of the tuned kernel computes.
 pub const VECTORS: usize = 2;
 
 /// The elements of the textbook's line.
@@ -71,8 +71,8 @@ pub(super) unsafe fn stencil1d(
     // below 0, since i >= block > RADIUS in any block but the first. Cells are
     // below block + 2 * RADIUS, and no two threads have the same.
     unsafe {
-        // All loads before the first store, so that they are on their way at
-        // once. What lies beyond either end is never used.
+        // All loads come before the first store, so they are in flight together. The zeros beyond
+        // either end are never used.
         let (mut here, mut left, mut right) = (0.0, 0.0, 0.0);
         if i < n {
             here = *input.add(i);
@@ -93,7 +93,7 @@ pub(super) unsafe fn stencil1d(
             *tile.add((radius + block + t) as usize) = right;
         }
     }
-    // Every thread comes here, also those beyond the end.
+    // Every thread reaches this barrier, also those beyond the end.
     thread::sync_threads();
 
     if i >= RADIUS && i + RADIUS < n {

@@ -1,9 +1,9 @@
-//! The stencil with its coefficients behind the read-only data cache.
+//! The stencil with its coefficients read through the read-only data cache.
 //!
-//! They are in global memory and loaded with `ld.global.nc`: the loads need no
-//! coherence, since nobody writes the coefficients while the kernel runs. After
-//! the first warps they hit the cache. All lanes of a warp load the same word,
-//! which is one request, but unlike a constant it is a load and takes a register.
+//! They are in global memory and loaded with `ld.global.nc`: the loads need no coherence, since
+//! nobody writes the coefficients while the kernel runs. After the first warps they hit the cache.
+//! All lanes of a warp load the same word in one request, but unlike a constant it needs a load and
+//! a register.
 
 use super::nine_point::stencil1d;
 use cuda_std::cache::load_readonly;
@@ -33,7 +33,7 @@ pub unsafe fn stencil1d_readonly(
     // SAFETY: there are RADIUS coefficients, which nobody writes. The rest is
     // forwarded word for word.
     unsafe {
-        // Before the tile is loaded, so that both are on their way at once.
+        // The coefficients are loaded before the tile, so both are in flight together.
         let c1 = load_readonly(coefficients);
         let c2 = load_readonly(coefficients.add(1));
         let c3 = load_readonly(coefficients.add(2));

@@ -1,25 +1,23 @@
-//! The stencil with 16 bytes per access and the neighbours by shuffle.
+//! The stencil with 16 bytes per access and neighbours from shuffles.
 //!
 //! - The line is a sequence of vectors of 4 elements: thread t of block b has the
 //!   vectors `b * VECTOR_BLOCK * VECTORS + t` and every [`VECTOR_BLOCK`]-th after it,
 //!   [`VECTORS`] in all.
-//! - The stencil reaches one vector to either side: those of the lanes before and
-//!   behind, by 8 shuffles. The first and the last lane of a warp load the one that no
-//!   lane has. No shared memory, no barrier; all loads come before the first store.
-//! - The first vector has no element to compute. Vectors with all four of their
-//!   elements to compute are one store; in the one near the end that has fewer, each is
-//!   a store of its own.
-//! - The coefficients are in constant memory, among the parameters of the launch.
+//! - The stencil reaches one vector to either side. These come from the previous and the next lane
+//!   by 8 shuffles; the first and the last lane of a warp load the one that no lane has. No shared
+//!   memory, no barrier; all loads come before the first store.
+//! - The first vector has no element to compute. A vector with four elements to compute takes one
+//!   store; near the end, where a vector has fewer, each element takes its own store.
+//! - The coefficients are in constant memory, as a launch parameter.
 //!
 //! # What limits it
 //!
-//! - Bytes: 4 in and 4 out per element, and 2 vectors of 32 twice, nearly always from
-//!   a cache.
-//! - Instructions per vector: 32 of arithmetic, 8 shuffles, a load and a store, about
-//!   20 for the ends: 60 of the 228 that there is time for while memory moves 32 lanes'
-//!   vectors at 4.3 TB/s on 132 multiprocessors. Predicted: the speed of a copy.
+//! - Bytes: 4 in and 4 out per element; 2 vectors of 32 are read twice, nearly always from a cache.
+//! - Instructions per vector: 32 of arithmetic, 8 shuffles, a load and a store, about 20 for the
+//!   ends: 60, where 228 fit into the time in which memory moves 32 lanes' vectors at 4.3 TB/s on
+//!   132 multiprocessors. Predicted: the speed of a copy.
 //!
-//! Measured, and what else was tried: `docs/tuning/stencil1d.md`.
+//! Measurements and other variants: `docs/tuning/stencil1d.md`.
 
 use super::nine_point::{RADIUS, VECTOR_BLOCK, VECTORS, weighted_sum};
 use crate::loops::unrolled;
@@ -64,7 +62,7 @@ pub unsafe fn stencil1d_vector4(
             return unsafe { load_readonly(input.add(i).cast::<Vector4>()) };
         }
         Vector4::of(|e| {
-            // equivalent mutant (comparison: `<=`): the element is in no one's reach
+            // equivalent mutant (comparison: `<=`): no stencil reaches the element
             if i + e < n {
                 // SAFETY: an element of the line.
                 unsafe { load_readonly(input.add(i + e)) }

@@ -1,21 +1,21 @@
-//! Waves in space: the acoustic wave equation, second order in time, up to 8th in space.
+//! Waves in three dimensions: the acoustic wave equation, second order in time, up to eighth in
+//! space.
 //!
 //! ```text
 //! ∂²u/∂t² = c² ∇²u
 //! new = (2 u - past) + (c Δt)² L      L = w₀ u + Σ w_m (low_m + high_m)
 //! ```
 //!
-//! over the axes and the distances `m` from 1 to 4, at every point of an `nx` × `ny` × `nz`
-//! field, x fastest: leapfrog in time, central differences in space (Virieux, Calandra and
-//! Plessix, "A review of the spectral, pseudo-spectral, finite-difference and finite-element
-//! modelling techniques for geophysical imaging", Geophysical Prospecting 59 (2011), section 3).
-//! The weights are parameters: those of a lower order have zeros at the ends. The velocity c is
-//! a field.
+//! over the axes and the distances `m` from 1 to 4, at every point of an `nx` × `ny` × `nz` field,
+//! x fastest: leapfrog in time, central differences in space (Virieux, Calandra and Plessix, "A
+//! review of the spectral, pseudo-spectral, finite-difference and finite-element modelling
+//! techniques for geophysical imaging", Geophysical Prospecting 59 (2011), section 3). The weights
+//! are parameters; a lower order has zeros for the outermost distances. The velocity c is a field.
 //!
 //! | kernel | |
 //! |---|---|
 //! | [`step`], `closed` | as above |
-//! | [`step`], `absorbing` | with a damping σ, a field too: `∂²u/∂t² + σ ∂u/∂t = c² ∇²u` |
+//! | [`step`], `absorbing` | with a damping field σ: `∂²u/∂t² + σ ∂u/∂t = c² ∇²u` |
 //!
 //! Both are stencils: `halo_stencil` finds the neighbours of a point and applies the boundaries.
 

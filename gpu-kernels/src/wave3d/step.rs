@@ -1,25 +1,25 @@
-//! A step of all points: each field is read once from memory, and one is written.
+//! One time step of the wave: each field is read once from memory, and one is written.
 
 use halo_stencil::{Neighbourhood, PointUpdate, Reach, Real, Value};
 
-/// The farthest point of the Laplacian along each axis.
+/// The distance of the farthest point of the Laplacian along each axis.
 pub const RADIUS: usize = 4;
 
-/// The Laplacian, for the spacings of a grid.
+/// The Laplacian, with weights for the spacings of a grid.
 ///
-/// A fused multiply-add for each pair of neighbours, x first and the nearest first: 37
-/// operations a point.
+/// A fused multiply-add for each pair of neighbours, x first, the nearest first: 37 operations per
+/// point.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct Laplacian<T> {
-    /// The point's own weight, for all axes together.
+    /// The weight of the point itself, summed over the axes.
     pub own: T,
-    /// Those of the points at the distances from 1 on, along x, y and z.
+    /// The weights of the neighbours at distances 1 to 4, along x, y and z.
     pub weights: [[T; RADIUS]; 3],
 }
 
 impl<T: Real> Laplacian<T> {
-    /// Of the first field.
+    /// The Laplacian of the first field.
     #[inline(always)]
     fn of<N: Neighbourhood<T>>(&self, n: &N) -> N::Value {
         let mut sum = n.at::<0, 0, 0, 0>() * self.own;
@@ -36,7 +36,7 @@ impl<T: Real> Laplacian<T> {
     }
 }
 
-/// A step between walls, or around: the fields are u, u a step before, and (c Δt)².
+/// A step without damping. The fields are u, u one step earlier, and (c Δt)².
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct Closed<T> {
@@ -57,8 +57,8 @@ impl<T: Real> PointUpdate<T, 3, 1> for Closed<T> {
     }
 }
 
-/// A step with damping. With d = σ Δt / 2 the fields are u, u a step before, (c Δt)² / (1 + d),
-/// and (1 - d) / (1 + d), which is 1 where nothing is damped:
+/// A step with damping. With d = σ Δt / 2 the fields are u, u one step earlier, (c Δt)² / (1 + d),
+/// and (1 - d) / (1 + d), which is 1 where σ is 0:
 ///
 /// ```text
 /// (new - 2 u + past) + d (new - past) = (c Δt)² L
@@ -91,22 +91,22 @@ impl<T: Real> PointUpdate<T, 4, 1> for Absorbing<T> {
 // gate wave3d_*: registers <= 128, stack = 0, LD = 0, ST = 0, LDL = 0, STL = 0, STG.E.EF.128 = 2
 
 halo_stencil::stencil! {
-    /// A step of a wave, in f32.
+    /// A step of an undamped wave, in f32.
     pub wave3d_closed_f32: Closed<f32>, f32, (u, past, courant) -> (new)
 }
 
 halo_stencil::stencil! {
-    /// A step of a wave, in f64.
+    /// A step of an undamped wave, in f64.
     pub wave3d_closed_f64: Closed<f64>, f64, (u, past, courant) -> (new)
 }
 
 halo_stencil::stencil! {
-    /// A step of a wave that is damped, in f32.
+    /// A step of a damped wave, in f32.
     pub wave3d_absorbing_f32: Absorbing<f32>, f32, (u, past, courant, kept) -> (new)
 }
 
 halo_stencil::stencil! {
-    /// A step of a wave that is damped, in f64.
+    /// A step of a damped wave, in f64.
     pub wave3d_absorbing_f64: Absorbing<f64>, f64, (u, past, courant, kept) -> (new)
 }
 

@@ -25,8 +25,8 @@ use crate::wrapper;
 /// rustc's name for CUDA devices.
 pub(crate) const TARGET: &str = "nvptx64-nvidia-cuda";
 
-/// Unstable features that kernel code needs and that upstream's compiler backend
-/// has switched on: nobody should have to write them into every crate.
+/// Unstable features that kernel code needs. They are on in every crate of kernels, as with
+/// upstream's compiler backend.
 const FEATURES: [&str; 5] = [
     "abi_ptx",
     "asm_experimental_arch",
@@ -273,8 +273,8 @@ impl Crate {
             .iter()
             .map(|node| (node.id.as_str(), node))
             .collect();
-        // What is compiled for the device: ordinary dependencies, as far as the
-        // first procedural macro, which is compiled for the host.
+        // Ordinary dependencies are compiled for the device. A procedural macro and what it depends
+        // on are compiled for the host.
         let reached = |from: &str| {
             let mut order = Vec::new();
             let mut pending = vec![from.to_owned()];
@@ -331,9 +331,9 @@ impl Crate {
         })
     }
 
-    /// The files and folders that the crate is made of, for
-    /// `cargo:rerun-if-changed`: known before anything is compiled, so that a
-    /// failed build, too, is tried again when they change.
+    /// The files and folders that the crate is made of, for `cargo:rerun-if-changed`. They are
+    /// known before anything is compiled, so that cargo also repeats a failed build when they
+    /// change.
     pub(crate) fn watched(&self) -> Vec<PathBuf> {
         let mut watched = vec![self.workspace_root.join("Cargo.lock")];
         for (package, _) in &self.parts {
@@ -348,8 +348,8 @@ impl Crate {
             let Some(library) = package.library() else {
                 continue;
             };
-            // The root's folder, unless that is the package itself: it holds the
-            // target directory as well, which changes with every build.
+            // The root's folder, unless that is the package itself: it also holds the target
+            // directory, which changes with every build.
             match library.src_path.parent() {
                 Some(folder) if folder != package.directory() => watched.push(folder.to_owned()),
                 _ => watched.push(library.src_path.clone()),
@@ -376,7 +376,8 @@ impl Crate {
     }
 }
 
-/// Those of the user's arguments that also decide what the crate is made of.
+/// Those of the user's arguments that `cargo metadata` needs as well, because dependencies follow
+/// from them.
 fn metadata_arguments(build_args: &[String]) -> Vec<String> {
     let mut arguments = Vec::new();
     let mut takes_value = false;
@@ -406,7 +407,7 @@ fn metadata_arguments(build_args: &[String]) -> Vec<String> {
 // ---------------------------------------------------------------------------
 // cargo rustc
 
-/// What the build left behind.
+/// What cargo built.
 #[derive(Debug)]
 pub(crate) struct Built {
     /// The kernel crate's library first, then those of its dependencies.
@@ -425,8 +426,7 @@ struct Message {
     filenames: Vec<PathBuf>,
 }
 
-/// Compiles the kernel crate in `target_dir`; `work` is a folder for files that
-/// nobody needs afterwards.
+/// Compiles the kernel crate in `target_dir`; `work` is a folder for temporary files.
 ///
 /// # Errors
 ///
@@ -443,7 +443,7 @@ pub(crate) fn build(
     let sm = builder.arch.sm();
 
     let mut cfg_query = cargo(toolchain, krate.package.directory());
-    // Not through cargo, but with the same clean environment.
+    // rustc is asked without cargo, but in the same clean environment.
     let cfg = Cfg::new(&capture(
         command_with(&toolchain.rustc.path, &mut cfg_query)
             .args(["--print", "cfg", "--target", TARGET])
@@ -474,7 +474,7 @@ pub(crate) fn build(
         )
         .env("CUDA_ARCH", builder.arch.cuda_arch().to_string());
 
-    // The kernel crate's own flags go through cargo; the others' cannot.
+    // Cargo hands flags to the kernel crate alone; the wrapper hands them to the others.
     let mut entries = Vec::new();
     for (package, features) in &krate.parts {
         let Some(library) = package.library() else {
@@ -503,7 +503,7 @@ pub(crate) fn build(
             flag.push(wrapper::compile(toolchain, target_dir, work)?);
             flags.push(flag);
         }
-        // The last one that fits counts.
+        // Of the remappings that fit a path, rustc applies the last.
         flags.extend(
             mirror
                 .iter()
@@ -563,8 +563,8 @@ impl Profile {
         let settings = [
             // A panic is a trap: no message is formatted, and nothing unwinds.
             "panic=\"immediate-abort\"",
-            // The flags decide these, whatever is here. But cargo tells builds with other
-            // profiles apart: as the workspace's says, each would compile its own `core`.
+            // `rustflags` overrides these. Cargo keeps builds with different profiles apart: with
+            // the settings of its workspace, each would compile its own `core`.
             "opt-level=3",
             "debug=false",
             "strip=\"none\"",
@@ -577,7 +577,7 @@ impl Profile {
     }
 }
 
-/// The cargo profile: what the user's own arguments say goes first.
+/// The cargo profile. The user's own arguments take precedence.
 fn profile(builder: &CudaBuilder) -> Profile {
     let mut arguments = builder.build_args.iter();
     while let Some(argument) = arguments.next() {
@@ -612,14 +612,14 @@ fn profile(builder: &CudaBuilder) -> Profile {
 fn rustflags(toolchain: &Toolchain, builder: &CudaBuilder) -> Vec<OsString> {
     let mut flags: Vec<OsString> = [
         format!("-Ctarget-cpu={}", builder.arch.sm()),
-        // LLVM must not see the module before it is marked convergent, and rustc
-        // itself must not copy barriers into branches either.
+        // LLVM must not optimise the module before it is marked convergent, and rustc itself must
+        // not copy barriers into branches.
         "-Cno-prepopulate-passes".to_owned(),
         "-Zmir-enable-passes=-JumpThreading".to_owned(),
         "-Ccodegen-units=1".to_owned(),
         "-Clto=off".to_owned(),
         "-Cembed-bitcode=yes".to_owned(),
-        // Whatever the workspace's profiles say about the host's code.
+        // The workspace's profiles are about the host's code.
         format!("-Copt-level={}", if builder.release { 3 } else { 0 }),
         format!(
             "-Cdebuginfo={}",
@@ -646,8 +646,8 @@ fn rustflags(toolchain: &Toolchain, builder: &CudaBuilder) -> Vec<OsString> {
     if builder.optix {
         flags.push("--cfg=optix".into());
     }
-    // Cargo does not see the flags of single crates, which this release decides:
-    // another one shall compile them anew.
+    // Cargo does not see the flags that the wrapper adds. They follow from the release of this
+    // crate, so another release must compile everything anew.
     flags.push(
         format!(
             "--check-cfg=cfg(cuda_builder,values(\"{}\"))",
@@ -655,9 +655,8 @@ fn rustflags(toolchain: &Toolchain, builder: &CudaBuilder) -> Vec<OsString> {
         )
         .into(),
     );
-    // The standard library's own paths; those of the crates come with each crate.
-    // These flags must not depend on the kernel crate: `core` is built once for
-    // all that share a target directory.
+    // The standard library's own paths; `package_flags` has those of the crates. These flags must
+    // not depend on the kernel crate: all that share a target directory share one `core`.
     let library = toolchain.rustc.library_source();
     flags.push(remap(&library, "library"));
     if let Ok(library) = library.canonicalize() {
@@ -673,11 +672,11 @@ fn architecture_cfgs(arch: NvvmArch) -> impl Iterator<Item = String> {
         .includes()
         .flat_map(NvvmArch::features)
         .map(|feature| format!("--cfg=target_feature={feature:?}"));
-    // A lint against what rustc sets by itself; here it is the same, and more.
+    // The lint warns of the names that rustc sets itself. These are the same, and more.
     std::iter::once("-Aexplicit_builtin_cfgs_in_flags".to_owned()).chain(cfgs)
 }
 
-/// Absolute paths stay out of the PTX.
+/// A flag that replaces the path `from` in messages and in PTX, where absolute paths do not belong.
 fn remap(from: &Path, to: &str) -> OsString {
     let mut flag = OsString::from("--remap-path-prefix=");
     flag.push(from);
@@ -696,7 +695,7 @@ fn mirror(
 ) -> Result<Option<Mirror>, CudaBuilderError> {
     let root = &library.src_path;
     let sources = match root.parent() {
-        // Beside the manifest may be anything, also the target directory.
+        // The folder of the manifest may hold anything, also the target directory.
         Some(folder) if folder != package.directory() && krate.may_have_kernels(package) => {
             rust_files(folder)
         }
@@ -736,7 +735,7 @@ fn rust_files(folder: &Path) -> Vec<PathBuf> {
 fn package_flags(krate: &Crate, package: &Package, header: &Header) -> Vec<OsString> {
     let (folder, name) = krate.place(package);
     let mut flags = vec![remap(folder, &name)];
-    // Crates for the device need not say it, as with upstream's backend.
+    // As with upstream's backend, crates for the device need not say `no_std`.
     if !header.no_std {
         flags.push("-Zcrate-attr=no_std".into());
     }
@@ -764,9 +763,9 @@ fn join_flags(flags: &[OsString]) -> OsString {
     joined
 }
 
-/// Runs a command. Its lines of progress are shown as they come; what else it writes to
-/// standard error is shown when it succeeds, and given back when it fails, so that nobody
-/// reads it twice.
+/// Runs a command and shows its lines of progress as they come. Everything else on standard error
+/// is shown when the command succeeds and returned when it fails: the error then has it, and it is
+/// printed once.
 fn run_showing_progress(
     command: &mut Command,
 ) -> std::io::Result<(std::process::ExitStatus, String, String)> {
@@ -821,7 +820,7 @@ fn is_progress(line: &[u8]) -> bool {
         && verb.iter().all(u8::is_ascii_alphabetic)
 }
 
-/// Sorts out what cargo says it built.
+/// Finds the libraries in what cargo says it built.
 fn artifacts(messages: &str, krate: &Crate, command: &str) -> Result<Built, CudaBuilderError> {
     let mut by_package: HashMap<String, PathBuf> = HashMap::new();
     let mut standard = Vec::new();

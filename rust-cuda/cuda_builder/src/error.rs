@@ -1,4 +1,4 @@
-//! Everything that can go wrong, each with what would be right.
+//! Everything that can go wrong. Each message also says what would be right.
 
 use std::fmt;
 use std::io;
@@ -107,7 +107,7 @@ pub enum CudaBuilderError {
         file: PathBuf,
         /// How the tool ended.
         status: String,
-        /// What it wrote to standard error, without its own stack.
+        /// What it wrote to standard error, without its stack dump.
         stderr: String,
         /// The command, for trying again by hand.
         command: String,
@@ -216,7 +216,7 @@ pub struct MissingTool {
     pub tool: &'static str,
     /// The LLVM release it must belong to.
     pub major: u32,
-    /// The rustc whose code it shall read.
+    /// The release of rustc, whose bitcode the tool must read.
     pub rustc: String,
     /// Each place, and what was there instead.
     pub looked_at: Vec<String>,

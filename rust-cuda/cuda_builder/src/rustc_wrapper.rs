@@ -15,13 +15,13 @@
 //! mirror /path/to/the/mirror
 //! ```
 //!
-//! A call whose arguments name a root gets the flags below it; any other call,
-//! and any for the host, goes through unchanged. With a mirror, rustc compiles the file
-//! of the mirror that stands for the root, and its dependency file then names the
-//! originals, so that cargo notices when they change.
+//! A call whose arguments name a root gets the flags below it. Any other call, and any call for the
+//! host, goes through unchanged. With a mirror, rustc compiles the file of the mirror that stands
+//! for the root, and its dependency file then names the originals, so that cargo notices when they
+//! change.
 //!
-//! Called as rustc calls a linker of bitcode, which `--target-cpu` tells, it stands
-//! in for that and writes an empty file where the option `-o` says.
+//! The same program stands in for the linker of bitcode: when its arguments have `--target-cpu`, it
+//! writes an empty file to the path behind `-o`.
 
 use std::env;
 use std::ffi::OsString;
@@ -114,10 +114,9 @@ impl Mirror {
     }
 }
 
-/// The argument that is a listed root, and what the list says about it.
+/// The index of the argument that is a listed root, and what the list says about it.
 fn find(arguments: &[OsString], list: &str) -> Option<(usize, Entry)> {
-    // The same source may be compiled for the host too, as part of a procedural
-    // macro, and then is none of this program's business.
+    // The same source may also be compiled for the host, as part of a procedural macro.
     if !arguments.iter().any(|argument| argument == "--target") {
         return None;
     }

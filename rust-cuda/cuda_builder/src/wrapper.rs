@@ -1,18 +1,17 @@
-//! Puts a program of ours in front of rustc, for what cargo cannot be told.
+//! Puts a program of this crate in front of rustc, for what cargo has no options for.
 //!
-//! **Flags for single crates.** A dependency that does not say `no_std` is given
-//! it, one that may define kernels gets the features for that, and each gets its
-//! own path remapped. Cargo has flags per package only in profiles, where they
-//! clash with what the user's manifest says about the same package.
+//! **Flags for single crates.** A dependency that does not say `no_std` is given it, one that may
+//! define kernels gets the features for that, and each has its own paths remapped. Cargo has flags
+//! per package only in profiles, where they clash with what the user's manifest says about the same
+//! package.
 //!
 //! **Crates written for rust-cuda 0.2.** They mention `register_attr`, which rustc has
 //! removed; see [`crate::header`]. The compiler reads a [`Mirror`] of the crate without
 //! those mentions. Paths are remapped, so that messages name the original files.
 //!
-//! **Dependencies that are a `cdylib` as well**, as kernel crates used to be.
-//! Cargo builds a dependency in all its forms, and linking the dynamic one needs
-//! a linker that rustup does not ship. Nobody wants the result, so the same
-//! program, given as the linker, writes an empty file.
+//! **Dependencies that are also a `cdylib`**, as kernel crates for rust-cuda 0.2 are. Cargo builds
+//! a dependency in all its forms, and linking a `cdylib` needs a linker that rustup does not ship.
+//! The `cdylib` is not used, so the same program is given as the linker and writes an empty file.
 
 use std::ffi::OsString;
 use std::fs;
@@ -62,7 +61,7 @@ pub(crate) fn write_list(work: &Path, entries: &[Entry]) -> Result<PathBuf, Cuda
     Ok(path)
 }
 
-/// Compiles the program once per text of it and release of rustc.
+/// Compiles the program, once for each version of its source and of rustc.
 ///
 /// # Errors
 ///

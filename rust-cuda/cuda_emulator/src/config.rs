@@ -11,7 +11,7 @@ pub const SHARED_LIMIT_DEFAULT: usize = 48 * 1024;
 /// have most (compute capability 9.0 and later: 227 KiB).
 pub const SHARED_LIMIT_OPT_IN: usize = 227 * 1024;
 
-/// Threads per block a CUDA device takes at most.
+/// The maximum number of threads per block of a CUDA device.
 pub const MAX_THREADS_PER_BLOCK: u32 = 1024;
 
 /// Threads per warp.
@@ -67,8 +67,8 @@ pub enum ThreadOrder {
     /// The last thread first.
     Reverse,
     /// A new random order after every barrier, drawn from this seed, and a
-    /// random chance to lose the turn at every atomic and step. The same seed
-    /// gives the same orders.
+    /// random chance that others run first at every atomic and step. The same
+    /// seed gives the same orders.
     Random(u64),
 }
 
@@ -96,7 +96,7 @@ pub enum Poison {
     Negative,
     /// A large positive float (`0x47A5_A5A5`, 84811.29 as `f32`); a positive integer.
     Positive,
-    /// Zero. Hides the very bugs the others show; of use for comparison only.
+    /// Zero. It hides the mistakes that the others show; for comparison only.
     Zero,
     /// This word.
     Word(u32),
@@ -170,7 +170,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Steps after which a thread counts as never ending.
+    /// The number of steps after which a thread counts as never ending.
     pub(crate) fn most_steps(&self) -> u64 {
         self.step_limit.saturating_add(self.expected_steps)
     }
@@ -182,7 +182,7 @@ impl Options {
     }
 }
 
-/// Threads that [`Blocks::Resident`] takes at most: each holds a stack.
+/// The maximum number of threads with [`Blocks::Resident`]: each holds a stack.
 pub const RESIDENT_THREADS_MAX: u64 = 64 * 1024;
 
 /// How the blocks of a launch are distributed over OS threads.
@@ -196,9 +196,9 @@ pub enum Blocks {
     /// determined by the order.
     OneAtATime,
     /// All blocks are resident at once on the calling OS thread, and a block
-    /// whose threads take many steps without getting anywhere lets the others
-    /// in. For kernels whose blocks wait for each other (grid-wide barriers). Every thread
-    /// of the grid holds a stack, so this is for small grids.
+    /// whose threads take many steps without progress lets the others run. For
+    /// kernels whose blocks wait for each other (grid-wide barriers). Every
+    /// thread of the grid holds a stack, so this is for small grids.
     Resident,
 }
 

@@ -79,18 +79,18 @@ pub enum Doing {
     Exited,
     /// It waits at a block barrier.
     AtBarrier {
-        /// Which form of barrier.
+        /// The form of the barrier.
         form: &'static str,
-        /// Where.
+        /// The source line.
         line: SourceLine,
     },
     /// It waits in an operation of its warp.
     InWarpOperation {
-        /// Which operation.
+        /// The operation.
         operation: &'static str,
         /// The mask it gave.
         mask: u32,
-        /// Where.
+        /// The source line.
         line: SourceLine,
     },
 }
@@ -140,9 +140,9 @@ pub struct MemoryName {
     /// The address of a buffer's first byte; 0 for shared memory.
     pub address: u64,
     /// The names of the kernel's parameters that point into it, once
-    /// [`Diagnosis::name_parameters`] has been told them.
+    /// [`Diagnosis::name_parameters`] has set them.
     pub parameters: Vec<&'static str>,
-    /// How many elements it has.
+    /// The number of elements.
     pub elements: usize,
     /// Bytes per element.
     pub element_bytes: usize,
@@ -180,7 +180,7 @@ impl fmt::Display for MemoryName {
     }
 }
 
-/// Why a shuffle's source is not there.
+/// The reason why the source lane of a shuffle is missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SourceMissing {
     /// The mask does not name it.
@@ -215,8 +215,7 @@ impl fmt::Display for Limit {
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Diagnosis {
-    /// The launch asks for what no device can do, or for what the emulator
-    /// cannot. Nothing ran.
+    /// The launch needs what no device, or the emulator, can do. Nothing ran.
     #[error("kernel `{kernel}` cannot be launched: {reason}")]
     InvalidLaunch {
         /// The kernel's name.
@@ -236,11 +235,11 @@ pub enum Diagnosis {
         at: Box<Place>,
         /// The form of the barrier.
         form: &'static str,
-        /// How many threads wait at that barrier.
+        /// The number of threads that wait at that barrier.
         waiting: u32,
         /// Threads in the block.
         threads: u32,
-        /// A thread that does not.
+        /// A thread that does not wait there.
         other: [u32; 3],
         /// The activity of that thread.
         doing: Doing,
@@ -258,7 +257,7 @@ pub enum Diagnosis {
         operation: &'static str,
         /// The mask it gave.
         mask: u32,
-        /// The lane that does not come.
+        /// The lane that does not reach the operation.
         lane: u32,
         /// The activity of that lane.
         doing: Doing,
@@ -278,7 +277,7 @@ pub enum Diagnosis {
         lane: u32,
     },
 
-    /// A shuffle reads from a lane that is not there; the value is undefined.
+    /// A shuffle reads from a lane that is missing; the value is undefined.
     #[error(
         "{at}: shuffle: lane {lane} reads from lane {source_lane}, which {}; the value would be \
          undefined",
@@ -296,7 +295,7 @@ pub enum Diagnosis {
         source_lane: u32,
         /// The mask.
         mask: u32,
-        /// Why that lane is not there.
+        /// The reason why that lane is missing.
         reason: SourceMissing,
     },
 
@@ -319,9 +318,9 @@ pub enum Diagnosis {
         offset: i64,
     },
 
-    /// Something was written just outside a buffer or a shared array. By value:
-    /// found after the block (shared) or after the launch (buffers), when the
-    /// bytes there had changed.
+    /// A write just outside a buffer or a shared array. By value: found after
+    /// the block (shared) or after the launch (buffers), when the bytes there
+    /// had changed.
     #[error(
         "{at}: written out of bounds: element {element} of {memory}, {}; found when the bytes \
          around the memory were checked",
@@ -345,7 +344,7 @@ pub enum Diagnosis {
         at: Box<Place>,
         /// Read or write.
         access: Access,
-        /// The kind of memory.
+        /// The freed buffer.
         memory: MemoryName,
         /// The accessed address less the start of the memory, bytes.
         offset: i64,
@@ -375,7 +374,7 @@ pub enum Diagnosis {
     /// A block uses more shared memory than it may.
     #[error("{at}: shared memory: {what} brings the block to {needed} bytes, the limit is {limit}")]
     SharedMemoryLimit {
-        /// The thread that asked.
+        /// The thread that requested the memory.
         at: Box<Place>,
         /// The array, or the dynamic part.
         what: String,
@@ -417,7 +416,7 @@ pub enum Diagnosis {
     NeverEnds {
         /// The thread that reached the limit.
         at: Box<Place>,
-        /// Which limit.
+        /// The limit.
         limit: Limit,
     },
 
@@ -496,7 +495,7 @@ pub struct RacingAccess {
     pub at: Place,
     /// Read or write; a write may also have read.
     pub access: Access,
-    /// Whether it is an atomic's.
+    /// Whether it is an atomic access.
     pub atomic: bool,
 }
 
@@ -537,9 +536,9 @@ pub struct Difference {
     pub memory: MemoryName,
     /// Index of the element.
     pub element: usize,
-    /// Its bytes after either run.
+    /// Its bytes after each run.
     pub values: [Vec<u8>; 2],
-    /// How many elements of the buffer differ.
+    /// The number of elements of the buffer that differ.
     pub count: usize,
 }
 
@@ -580,7 +579,7 @@ impl fmt::Display for Value<'_> {
 }
 
 impl Diagnosis {
-    /// The position. `None` for findings about a whole launch.
+    /// The place. `None` for findings about a whole launch.
     #[must_use]
     pub fn place(&self) -> Option<&Place> {
         match self {
@@ -619,10 +618,11 @@ impl Diagnosis {
         }
     }
 
-    /// Names buffers in messages by the kernel's parameters: `parameters` are the names and the
-    /// addresses of pointer parameters.
+    /// Names buffers in messages by the kernel's parameters: `parameters` are
+    /// the names and the addresses of pointer parameters.
     ///
-    /// What points into a buffer, behind its start, names it as well.
+    /// A parameter that points into a buffer, after its start, names it as
+    /// well.
     #[must_use]
     pub fn name_parameters(mut self, parameters: &[(&'static str, u64)]) -> Self {
         if let Some(memory) = self.memory_mut().filter(|it| it.kind == MemoryKind::Buffer) {
@@ -636,7 +636,7 @@ impl Diagnosis {
         self
     }
 
-    /// The memory that it is about.
+    /// The memory that the diagnosis is about.
     fn memory_mut(&mut self) -> Option<&mut MemoryName> {
         match self {
             Self::OutOfBounds { memory, .. }

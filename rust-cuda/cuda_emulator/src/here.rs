@@ -18,19 +18,19 @@ use corosensei::trap::CoroutineTrapHandler;
 /// A source line, as `#[track_caller]` gives it.
 pub(crate) type Site = &'static Location<'static>;
 
-/// Questions, also from signal handlers, to the block that an OS thread runs.
+/// Queries of the block that an OS thread runs, also from signal handlers.
 ///
 /// # Safety
 ///
-/// Only [`Block`](crate::block::Block) implements it: its address here is taken for a block's.
+/// Only [`Block`](crate::block::Block) implements it: its address here is used as a block's.
 pub(crate) unsafe trait Running {
-    /// Writes where its running thread is, without allocating.
+    /// Writes the place of its running thread, without allocating.
     fn write_place(&self, out: &mut dyn fmt::Write) -> fmt::Result;
 
     /// Whether its launch has used up its time.
     fn out_of_time(&self) -> bool;
 
-    /// The line for which the emulator touches memory at this moment, if it does.
+    /// The source line for which the emulator accesses memory at this moment, if it does.
     #[allow(
         dead_code,
         reason = "for signal handlers, which not all platforms have"
@@ -38,18 +38,18 @@ pub(crate) unsafe trait Running {
     fn accessing(&self) -> Option<Site>;
 }
 
-/// Questions from signal handlers to the trace of a launch.
+/// Notifications from signal handlers to the trace of a launch.
 ///
 /// # Safety
 ///
-/// Only [`Trace`](crate::race::Trace) implements it: its address here is taken for a trace's.
+/// Only [`Trace`](crate::race::Trace) implements it: its address here is used as a trace's.
 #[allow(
     dead_code,
     reason = "for signal handlers, which not all platforms have"
 )]
 pub(crate) unsafe trait Watching {
-    /// Notes a fault at `address`. `None` if it is no access that is watched; else whether
-    /// the instruction is to be stepped.
+    /// Records a fault at `address`. `None` if the access is not watched; else whether the
+    /// instruction is to be single-stepped.
     fn fault(
         &self,
         address: usize,
@@ -59,7 +59,7 @@ pub(crate) unsafe trait Watching {
         site: Option<Site>,
     ) -> Option<bool>;
 
-    /// Notes that the instruction has been stepped. Whether one was to be.
+    /// Records that the instruction has been stepped; returns whether one was to be.
     fn stepped(&self) -> bool;
 }
 
@@ -72,20 +72,19 @@ pub(crate) struct Fault {
     pub write: Option<bool>,
     /// Address of the instruction.
     pub instruction: usize,
-    /// Where the function would return to, if it is a leaf that has not moved
-    /// the stack (`memcpy` of the C library, for instance).
+    /// The return address, if the function is a leaf that has not moved the stack (`memcpy` of the
+    /// C library, for instance).
     pub return_address: Option<usize>,
 }
 
-/// How an emulated thread ended. (`Copy`, because only then is corosensei's
-/// handle to the way out of a coroutine.)
+/// How an emulated thread ended. (`Copy`, because corosensei's trap handler is `Copy` only then.)
 #[derive(Clone, Copy)]
 pub(crate) enum Exit {
     /// It returned, or called `exit_thread`.
     Done,
     /// It panicked; [`panics::take`](crate::panics::take) has the message.
     Panicked,
-    /// It touched memory that it may not touch.
+    /// It accessed memory that it must not access.
     #[allow(
         dead_code,
         reason = "for signal handlers, which not all platforms have"
@@ -105,18 +104,18 @@ pub(crate) enum Exit {
 /// The return address of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Return {
-    /// The place on the stack where the address is kept.
+    /// The place on the stack that holds the address.
     pub slot: usize,
     /// The address.
     pub address: usize,
 }
 
-/// Instructions that a thread takes one by one, at most.
+/// The largest number of instructions that a thread executes one by one.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Steps {
-    /// Wherever they are.
+    /// In any code.
     Any(u32),
-    /// As long as they are in code that is known to hold a lock.
+    /// Only in code that is known to hold a lock.
     #[allow(dead_code, reason = "where instructions can be taken one by one")]
     InLock(u32),
 }
@@ -148,7 +147,7 @@ thread_local! {
 }
 
 pub(crate) struct Here {
-    /// The block whose threads this OS thread runs. It outlives the time it is set for.
+    /// The block whose threads this OS thread runs. It is valid while it is set.
     block: Cell<Option<NonNull<dyn Running>>>,
     trap: Cell<Option<CoroutineTrapHandler<Exit>>>,
     /// Lowest accessible address and end of the running coroutine's stack.
@@ -159,7 +158,7 @@ pub(crate) struct Here {
     unwinding: Cell<bool>,
     /// What to print if the panic that has begun ends the process.
     last_words: Cell<Option<NonNull<str>>>,
-    /// Whether the running thread should have been stopped where no thread may be.
+    /// Whether the running thread was to be stopped at a place where no thread may be stopped.
     stop_wanted: Cell<bool>,
     /// The call that will not return to its caller, where the running thread has one:
     /// the thread ends there.
@@ -167,11 +166,11 @@ pub(crate) struct Here {
     /// The fault by which the running thread overflowed its stack. It continues on the reserve
     /// beyond the stack, until it holds no lock.
     overflow: Cell<Option<Fault>>,
-    /// How often it has been allowed to continue.
+    /// How often the thread has been allowed to continue since.
     delays: Cell<u32>,
-    /// The instructions that it still takes one by one.
+    /// The number of instructions that the thread still executes one by one.
     steps: Cell<Steps>,
-    /// What watches the launch that this OS thread runs. It outlives the time it is set for.
+    /// The trace of the launch that this OS thread runs. It is valid while it is set.
     trace: Cell<Option<NonNull<dyn Watching>>>,
 }
 
@@ -199,7 +198,7 @@ impl Here {
         self.block.get().map(|block| unsafe { &*block.as_ptr() })
     }
 
-    /// Notes the coroutine that is about to be resumed.
+    /// Records the coroutine that is about to be resumed.
     pub fn about_to_resume(&self, trap: CoroutineTrapHandler<Exit>, stack: Range<usize>) {
         self.trap.set(Some(trap));
         self.stop_wanted.set(false);
@@ -209,7 +208,7 @@ impl Here {
         self.stack.set((stack.start, stack.end));
     }
 
-    /// Has `trace` watch the launches of this OS thread while `run` runs.
+    /// Lets `trace` watch the launches of this OS thread while `run` runs.
     pub fn traced<R>(&self, trace: &dyn Watching, run: impl FnOnce() -> R) -> R {
         /// Ends the watch, also when a launch panics.
         struct Watch<'a>(&'a Here);
@@ -228,7 +227,7 @@ impl Here {
         run()
     }
 
-    /// What watches the launch that this OS thread runs.
+    /// The trace of the launch that this OS thread runs.
     #[inline]
     pub fn watching(&self) -> Option<&dyn Watching> {
         // SAFETY: set by `traced` from a reference that outlives the time it is set
@@ -236,7 +235,7 @@ impl Here {
         self.trace.get().map(|trace| unsafe { &*trace.as_ptr() })
     }
 
-    /// From here on the kernel's own code runs.
+    /// Marks that the kernel's own code runs from here on.
     #[inline]
     pub fn enter_kernel(&self) {
         compiler_fence(Ordering::SeqCst);
@@ -244,7 +243,7 @@ impl Here {
         compiler_fence(Ordering::SeqCst);
     }
 
-    /// From here on the emulator's code runs.
+    /// Marks that the emulator's code runs from here on.
     #[inline]
     pub fn leave_kernel(&self) {
         compiler_fence(Ordering::SeqCst);
@@ -258,7 +257,7 @@ impl Here {
         self.in_kernel.load(Ordering::Relaxed)
     }
 
-    /// The running thread begins, or has ended, unwinding.
+    /// Records that the running thread begins, or has ended, unwinding.
     pub fn set_unwinding(&self, unwinding: bool) {
         self.unwinding.set(unwinding);
     }
@@ -266,8 +265,8 @@ impl Here {
     /// Whether the running thread is unwinding. It must not wait then: other
     /// threads would run with this one's panic in flight.
     pub fn unwinding(&self) -> bool {
-        // Both: a kernel may have caught its panic, and the host may be
-        // panicking while it launches.
+        // Both are needed: a kernel may have caught its panic, and the host may be panicking while
+        // it launches.
         self.unwinding.get() && std::thread::panicking()
     }
 
@@ -277,9 +276,9 @@ impl Here {
         self.last_words.set(text.map(NonNull::from));
     }
 
-    /// What to print when the process aborts at this moment: the panic that a thread
-    /// of a kernel is in, or the place of the thread. Nothing if the kernel has no
-    /// part in it. Allocates nothing.
+    /// Writes what to print when the process aborts at this moment: the panic that a thread of a
+    /// kernel is in, or the place of the thread; nothing if no kernel is involved. Allocates
+    /// nothing.
     #[allow(
         dead_code,
         reason = "for signal handlers, which not all platforms have"
@@ -300,8 +299,8 @@ impl Here {
         }
     }
 
-    /// What to print when the process ends because the running thread has used up its
-    /// stack where it may hold a lock. Allocates nothing.
+    /// Writes what to print when the process ends because the running thread has used up its stack
+    /// where it may hold a lock. Allocates nothing.
     #[allow(
         dead_code,
         reason = "for signal handlers, which not all platforms have"
@@ -316,7 +315,7 @@ impl Here {
         )
     }
 
-    /// The way out of the running coroutine, if the kernel's own code is running.
+    /// The trap handler of the running coroutine, if the kernel's own code is running.
     #[allow(
         dead_code,
         reason = "for signal handlers, which not all platforms have"
@@ -328,7 +327,7 @@ impl Here {
         self.trap.get()
     }
 
-    /// The way out of the coroutine resumed last, whosever code is running.
+    /// The trap handler of the coroutine resumed last, in the kernel's code and the emulator's.
     #[allow(
         dead_code,
         reason = "for signal handlers, which not all platforms have"
@@ -348,8 +347,7 @@ impl Here {
         start..end
     }
 
-    /// Asks the running thread to end at its next call of the emulator. For signal
-    /// handlers.
+    /// Requests that the running thread end at its next call of the emulator. For signal handlers.
     #[allow(
         dead_code,
         reason = "for signal handlers, which not all platforms have"
@@ -389,8 +387,7 @@ impl Here {
         self.detour.get()
     }
 
-    /// The call that did not return to its caller has returned: there is none any more.
-    /// For signal handlers.
+    /// Records that the call that did not return to its caller has returned. For signal handlers.
     #[allow(
         dead_code,
         reason = "for signal handlers, which not all platforms have"
@@ -399,8 +396,8 @@ impl Here {
         self.detour.set(None);
     }
 
-    /// Records that the running thread has overflowed its stack, and asks it to end at its next
-    /// call of the emulator. For signal handlers.
+    /// Records that the running thread has overflowed its stack, and requests that it end at its
+    /// next call of the emulator. For signal handlers.
     #[allow(
         dead_code,
         reason = "for signal handlers, which not all platforms have"
@@ -411,8 +408,8 @@ impl Here {
         self.want_stop();
     }
 
-    /// How often the running thread has been let go on since, counting this time. For
-    /// signal handlers.
+    /// How often the running thread has been allowed to continue since its overflow, counting this
+    /// time. For signal handlers.
     #[allow(
         dead_code,
         reason = "for signal handlers, which not all platforms have"
@@ -423,7 +420,7 @@ impl Here {
         delays
     }
 
-    /// Has the running thread take instructions one by one. For signal handlers.
+    /// Makes the running thread execute instructions one by one. For signal handlers.
     #[allow(dead_code, reason = "where instructions can be taken one by one")]
     pub fn set_steps(&self, steps: Steps) {
         self.steps.set(steps);
@@ -447,8 +444,8 @@ impl Here {
         self.overflow.get()
     }
 
-    /// Lets it return there again: before the running thread unwinds, for its frames are
-    /// found by their return addresses.
+    /// Restores the return address of the call that does not return to its caller: before the
+    /// running thread unwinds, because unwinding follows return addresses.
     pub fn leave_detour(&self) {
         if let Some(call) = self.detour.take() {
             // SAFETY: the call has not returned, as the thread would have ended; so its

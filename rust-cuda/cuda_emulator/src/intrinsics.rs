@@ -17,8 +17,8 @@
 //! # Threads, warps, lanes
 //!
 //! Threads of a block are numbered x fastest. A warp is 32 consecutive numbers;
-//! the last warp of a block may be partial, and the lanes it lacks are *not
-//! there*: a mask may name them (`u32::MAX` is what most code passes), but
+//! the last warp of a block may be partial, and the lanes it lacks do *not
+//! exist*: a mask may name them (`u32::MAX` is what most code passes), but
 //! reading a value from them is diagnosed.
 //!
 //! # Masks
@@ -28,9 +28,9 @@
 //! are diagnosed:
 //!
 //! - the caller is not in its own mask;
-//! - a lane in the mask has exited, waits somewhere else, or came to another
+//! - a lane in the mask has exited, waits somewhere else, or arrived at another
 //!   operation or with another mask;
-//! - a shuffle reads from a lane that is outside the mask or not there.
+//! - a shuffle reads from a lane that is outside the mask or does not exist.
 //!
 //! # In destructors
 //!
@@ -73,7 +73,7 @@ pub fn grid_dim() -> [u32; 3] {
     look("grid_dim", |block| block.launch.config.grid)
 }
 
-/// Number of the calling thread in its block, x fastest.
+/// Linear index of the calling thread in its block, x fastest.
 #[must_use]
 #[track_caller]
 pub fn linear_thread_idx() -> u32 {
@@ -87,7 +87,7 @@ pub fn lane_id() -> u32 {
     look("lane_id", |block| block.linear_thread_idx() % WARP_SIZE)
 }
 
-/// Number of the calling thread's warp in its block.
+/// Index of the calling thread's warp in its block.
 #[must_use]
 #[track_caller]
 pub fn warp_id() -> u32 {
@@ -107,8 +107,8 @@ pub fn barrier() {
     });
 }
 
-/// `__syncthreads_count()`: a [`barrier`] that returns for how many threads of
-/// the block `pred` was true.
+/// `__syncthreads_count()`: a [`barrier`] that returns the number of threads of
+/// the block for which `pred` was true.
 #[track_caller]
 pub fn barrier_count(pred: bool) -> u32 {
     call("barrier_count", 0, |block, site| {
@@ -143,7 +143,8 @@ pub fn warp_barrier(mask: u32) {
     });
 }
 
-/// `__shfl_sync` and its kin: exchanges 64 bits between the lanes of a warp.
+/// `__shfl_sync` and its variants: exchange 64 bits between the lanes of a
+/// warp.
 ///
 /// `width` (a power of two from 1 to 32) divides the warp into segments, as in
 /// CUDA. Returns the source lane's `bits` and whether that source was inside
@@ -181,7 +182,7 @@ pub fn vote_ballot(mask: u32, pred: bool) -> u32 {
     })
 }
 
-/// `__all_sync`: whether `pred` is true for every lane in `mask` that is there.
+/// `__all_sync`: whether `pred` is true for every existing lane in `mask`.
 #[track_caller]
 pub fn vote_all(mask: u32, pred: bool) -> bool {
     call("vote_all", false, |block, site| {
@@ -210,8 +211,8 @@ pub fn match_any(mask: u32, bits: u64) -> u32 {
     })
 }
 
-/// `__match_all_sync`: the lanes in `mask` that are there, and `true`, when `bits`
-/// is the same for all of them, else `(0, false)`.
+/// `__match_all_sync`: the existing lanes in `mask`, and `true`, when `bits` is
+/// the same for all of them, else `(0, false)`.
 #[track_caller]
 pub fn match_all(mask: u32, bits: u64) -> (u32, bool) {
     call("match_all", (0, false), |block, site| {
@@ -221,11 +222,12 @@ pub fn match_all(mask: u32, bits: u64) -> (u32, bool) {
     })
 }
 
-/// `__activemask()`: the lanes of the warp that are here with the caller.
+/// `__activemask()`: the lanes of the warp that execute this call together with
+/// the caller.
 ///
 /// CUDA promises little about it: some set of lanes that execute the
 /// instruction together. The emulator gives the largest such set: the caller
-/// waits until no other lane of its warp can go on, and the mask names the lanes
+/// waits until no other lane of its warp can run, and the mask names the lanes
 /// that then wait in `active_mask` at the same source line. Lanes that went
 /// elsewhere or exited are not in it. It never waits for a lane that is blocked.
 #[track_caller]
@@ -249,7 +251,7 @@ pub fn shared_static(key: &'static SharedSlot, size: usize, align: usize) -> *mu
     })
 }
 
-/// Announces that the calling thread is about to use a host `static` as shared
+/// Registers that the calling thread is about to use a host `static` as shared
 /// memory, in place (`#[address_space(shared)] static mut X: …`).
 ///
 /// Such memory exists once per process. The first call of a block takes a
@@ -315,7 +317,7 @@ pub enum Space {
     Other,
 }
 
-/// What the address belongs to, as the device's `isspacep` would say.
+/// The kind of memory that an address belongs to (the device's `isspacep`).
 #[must_use]
 pub fn space_of(address: usize) -> Space {
     let local = HERE.with(|here| here.stack().contains(&address));
@@ -383,7 +385,7 @@ pub unsafe fn cp_async(dst: *mut u8, src: *const u8, bytes: usize) {
 ///
 /// # Safety
 ///
-/// As [`cp_async`], with `src` valid for `src_bytes` bytes.
+/// As for [`cp_async`], with `src` valid for `src_bytes` bytes.
 #[track_caller]
 pub unsafe fn cp_async_zfill(dst: *mut u8, src: *const u8, bytes: usize, src_bytes: usize) {
     call("cp_async_zfill", (), |block, site| {
@@ -399,8 +401,8 @@ pub fn cp_async_commit() {
     call("cp_async_commit", (), |block, _| block.cp_async_commit());
 }
 
-/// `cp.async.wait_group n`: waits for all groups of the calling thread but the
-/// `n` most recent.
+/// `cp.async.wait_group n`: waits for all groups of the calling thread except
+/// the `n` most recent.
 #[track_caller]
 pub fn cp_async_wait(n: u32) {
     call("cp_async_wait", (), |block, site| {
@@ -468,7 +470,7 @@ fn request(operation: WarpOperation, mask: u32, bits: u64) -> WarpRequest {
     }
 }
 
-/// Looks something up in the running block.
+/// Reads a value from the running block.
 #[inline]
 #[track_caller]
 fn look<R>(what: &str, f: impl FnOnce(&Block<'_>) -> R) -> R {
@@ -485,8 +487,9 @@ fn look<R>(what: &str, f: impl FnOnce(&Block<'_>) -> R) -> R {
     }
 }
 
-/// Ends a thread whose time is up, or whose stack is, and that a signal has found where it
-/// may hold a lock, as one that prints without end: here its frames can be unwound.
+/// Ends a thread whose time or stack has run out, and which a signal found
+/// where it may hold a lock (as one that prints without end): here its frames
+/// can be unwound.
 #[cold]
 #[inline(never)]
 fn end_late(here: &Here, block: &Block<'_>, site: Site) {
@@ -501,9 +504,9 @@ fn end_late(here: &Here, block: &Block<'_>, site: Site) {
     }
 }
 
-/// Does something in the running block that may wait, fail, or take a while: the
-/// emulator's code runs meanwhile, not the kernel's. `neutral` is for threads that
-/// are being unwound.
+/// Runs an operation of the running block that may wait, fail, or take a while;
+/// meanwhile the emulator's code runs, not the kernel's. `neutral` is the
+/// result for threads that are being unwound.
 #[inline]
 #[track_caller]
 fn call<R>(what: &str, neutral: R, f: impl FnOnce(&Block<'_>, Site) -> R) -> R {

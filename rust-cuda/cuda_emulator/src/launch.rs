@@ -21,18 +21,16 @@ use crate::runner::{Progress, Runner};
 use crate::workspace::Workspace;
 use crate::{panics, sys, watchdog};
 
-/// Smallest stack a thread may have, bytes: what a panic needs to unwind.
+/// The smallest stack of a thread in bytes: a panic needs it to unwind.
 const STACK_MIN: usize = 16 * 1024;
 
-/// The least threads of a grid per OS thread that is woken for it.
+/// The number of a grid's threads for which one OS thread is woken.
 const THREADS_PER_WORKER: u64 = 512;
 
-/// Runs a kernel: calls `thread` once for every thread of the grid, each time as
-/// that thread.
+/// Runs a kernel: calls `thread` once for every thread of the grid, each time as that thread.
 ///
-/// `thread` calls the [`intrinsics`](crate::intrinsics) to learn which thread it
-/// is and to meet the others. `memory` is what its addresses are looked up in when
-/// something goes wrong, and where its textures are.
+/// `thread` calls the [`intrinsics`](crate::intrinsics) to learn which thread it is and to meet the
+/// others. `memory` holds its textures and its buffers, in which a diagnosis looks up addresses.
 ///
 /// Returns the launch's report, or a diagnosis of the kernel. After a diagnosis the buffers have
 /// the contents of an interrupted launch.
@@ -118,7 +116,7 @@ pub unsafe fn launch(
     launch_in_turn(config, options, memory, &memory.turn(), thread)
 }
 
-/// [`launch`], by the holder of the memory's turn.
+/// [`launch`], for a caller that holds the memory's turn.
 pub(crate) fn launch_in_turn(
     config: &LaunchConfig,
     options: &Options,
@@ -152,7 +150,7 @@ pub(crate) fn launch_in_turn(
         options.blocks,
         HERE.with(|here| watching(here).map(Trace::blocks)),
     ) {
-        // One that is watched ends when all blocks that are to be watched have.
+        // A watched launch ends when all blocks to be watched have ended.
         (Blocks::OneAtATime, Some(watched)) => blocks.min(watched),
         _ => blocks,
     };
@@ -253,8 +251,8 @@ pub(crate) fn check(config: &LaunchConfig, options: &Options) -> Result<u64, Dia
     Ok(blocks)
 }
 
-/// Whether this is the process that launched first: one forked from it has not got
-/// its threads, and may have their locks.
+/// Whether this is the process that launched first: a process forked from it lacks its threads,
+/// which may hold locks.
 fn same_process() -> bool {
     static FIRST: OnceLock<u32> = OnceLock::new();
     *FIRST.get_or_init(std::process::id) == std::process::id()
@@ -314,7 +312,7 @@ impl Queue {
     }
 
     fn found(&self) -> MutexGuard<'_, Found> {
-        // Nothing that holds the lock leaves it half changed.
+        // No holder of the lock leaves the value half changed.
         self.found.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -409,7 +407,7 @@ fn run_parallel(launch: &Launch<'_>, queue: &Queue) {
     let workers = pool.map_or(1, |pool| {
         pool.current_num_threads()
             .min(affordable)
-            // Saturates: more than the machine has in any case.
+            // Saturates, above what any machine has.
             .min(usize::try_from(useful.min(queue.blocks)).unwrap_or(usize::MAX))
     });
     let Some(pool) = pool.filter(|_| workers > 1) else {
@@ -427,25 +425,25 @@ fn run_parallel(launch: &Launch<'_>, queue: &Queue) {
     if rayon::current_thread_index().is_none() {
         run();
     } else {
-        // A rayon worker that waits runs other jobs of its own pool meanwhile.
-        // Such a job may want the lock that our caller holds (`LaunchLock`), on
-        // this same OS thread. A thread of our own only waits.
+        // A rayon worker that waits runs other jobs of its own pool meanwhile. Such a job may take
+        // the lock that our caller holds (`LaunchLock`), on this same OS thread. A separate thread
+        // only waits.
         thread::scope(|scope| {
             let spawned = thread::Builder::new().spawn_scoped(scope, run);
             if spawned.is_err() {
-                // Slower, and right.
+                // Slower, but correct.
                 work(launch, queue);
             }
         });
     }
 }
 
-/// The emulator's OS threads, made at the first launch that wants them. `None`
-/// if the system gives none.
+/// The emulator's OS threads, created at the first launch that uses them. `None` if the system
+/// provides none.
 fn pool() -> Option<&'static rayon::ThreadPool> {
     static POOL: OnceLock<Option<rayon::ThreadPool>> = OnceLock::new();
     POOL.get_or_init(|| {
-        // RAYON_NUM_THREADS counts, or else the number of cores.
+        // The number is RAYON_NUM_THREADS, or else that of the cores.
         rayon::ThreadPoolBuilder::new()
             .thread_name(|i| format!("cuda-emulator-{i}"))
             .build()
@@ -500,7 +498,7 @@ fn check_buffers(launch: &Launch<'_>) -> Option<Diagnosis> {
 pub struct LaunchLock(#[allow(dead_code, reason = "held, not looked at")] MutexGuard<'static, ()>);
 
 impl LaunchLock {
-    /// Waits for the lock. The OS thread that holds it must not ask again.
+    /// Waits for the lock. The OS thread that holds it must not acquire it again.
     ///
     /// # Panics
     ///

@@ -1,5 +1,5 @@
-//! Runs CUDA kernels written in Rust on the CPU, thread for thread, and reports
-//! what a GPU does silently.
+//! Runs CUDA kernels written in Rust on the CPU, thread for thread, and reports mistakes that a GPU
+//! passes over silently.
 //!
 //! A kernel is an ordinary function on the host. [`launch`] calls it once for every thread of a
 //! grid. Meanwhile the [`intrinsics`] tell it which thread it is, and connect it with the other
@@ -101,10 +101,10 @@
 //! An access by a wrong but valid pointer (another buffer's, another block's
 //! shared memory) is not a fault anywhere and is not found.
 //!
-//! What reaches no buffer is not found by comparing results: a race whose outcome is
-//! the same in all orders tried, an unwritten value that is multiplied away. The
-//! orders are forward, reverse and seeded random. In all of them a thread runs as far
-//! as it can, so that an update which threads lose on a device is not lost here.
+//! Comparing results does not find a mistake that reaches no buffer: a race whose outcome is the
+//! same in all orders tried, an unwritten value that is multiplied away. The orders are forward,
+//! reverse and seeded random. In all of them a thread runs as far as it can, so that an update
+//! which threads lose on a device is not lost here.
 //!
 //! # Data races
 //!
@@ -119,22 +119,22 @@
 //! Two accesses are ordered by a barrier of the block, by a warp barrier for the lanes
 //! in its mask, by a volatile read of all that was written before it, and by atomics,
 //! which all count as one: their addresses, orderings and fences are not distinguished.
-//! Shuffles and votes order nothing, as in CUDA. Not blamed are
+//! Shuffles and votes order nothing, as in CUDA. Not reported are
 //!
-//! - two atomic accesses, and anything to a word that some thread accesses volatile:
-//!   flags are awaited so. A plain access beside an atomic one is blamed;
-//! - two writes of the same value, and a write of the value that was there to what
-//!   another reads: the order makes no difference. An update by reading and writing
-//!   is blamed although all threads may write the same.
+//! - two atomic accesses, and any access to a word that some thread accesses volatile: a thread
+//!   waits for a flag that way. A plain access beside an atomic one is reported;
+//! - two writes of the same value, and a write of the value that was there to what another thread
+//!   reads: the order makes no difference. An update by reading and writing is reported although
+//!   all threads may write the same.
 //!
-//! So a reported race is one, and there may be others: of threads that were not watched, in later
+//! So a reported race is real, and others may remain: of threads that were not watched, in later
 //! blocks, after more accesses, or hidden by a missing fence. Statics that serve as shared memory
 //! in place, and textures, are not watched. Volatile accesses are recognised by the program's debug
 //! information; without it no race is reported.
 //!
-//! `tests/races.rs` has the planted ones below. Orders stands for the comparison of
-//! results alone, one block at a time. The last column is what Compute Sanitizer's racecheck
-//! found in the same kernels on an H100; it looks at shared memory alone.
+//! `tests/races.rs` plants the races below. The column "Orders" is the comparison of results alone,
+//! one block at a time. The last column is what Compute Sanitizer's racecheck found in the same
+//! kernels on an H100; it examines only shared memory.
 //!
 //! | Planted race | Watched accesses | Orders | racecheck |
 //! |---|---|---|---|

@@ -13,8 +13,8 @@ use crate::region::{Offset, Placement, Region};
 use crate::texture::{Texture, TextureDescriptor};
 use crate::{sys, workspace};
 
-/// How many freed allocations, and how many bytes of address space of such, are
-/// kept inaccessible so that a use after free is found.
+/// The number of freed allocations, and the bytes of their address space, that
+/// are kept inaccessible so that a use after free is found.
 const QUARANTINE_COUNT: usize = 256;
 const QUARANTINE_BYTES: usize = 1 << 38;
 
@@ -22,43 +22,43 @@ const QUARANTINE_BYTES: usize = 1 << 38;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MemoryError {
-    /// The system gave no memory, or the size cannot be served.
+    /// The system gave no memory, or the size is impossible.
     #[error("cannot allocate {bytes} bytes for `{label}`: {source}")]
     Allocation {
         /// The label given.
         label: String,
-        /// The size asked for.
+        /// The requested size.
         bytes: usize,
         /// The system's error.
         source: io::Error,
     },
-    /// The elements do not make a whole number, or overflow.
+    /// The bytes are not a whole number of elements.
     #[error("`{label}`: {bytes} bytes is not a whole number of elements of {element_bytes} bytes")]
     Elements {
         /// The label given.
         label: String,
-        /// The size asked for.
+        /// The requested size.
         bytes: usize,
         /// The size of an element.
         element_bytes: usize,
     },
-    /// The alignment cannot be served.
+    /// The alignment is impossible.
     #[error("`{label}`: alignment {align}; needed is a power of two up to {max}, the page size")]
     Alignment {
         /// The label given.
         label: String,
-        /// The alignment asked for.
+        /// The requested alignment.
         align: usize,
-        /// The largest there is.
+        /// The largest possible alignment.
         max: usize,
     },
-    /// A kernel asked for what only the host may do.
+    /// A kernel requested what only the host may do.
     #[error("{operation} within a kernel; it is for the host, outside of launches")]
     InKernel {
         /// The refused operation.
         operation: &'static str,
     },
-    /// A texture cannot be bound so.
+    /// The texture cannot be bound.
     #[error("cannot bind the texture: {reason}")]
     Texture {
         /// The mistake, and the requirement.
@@ -71,10 +71,10 @@ pub enum MemoryError {
 /// Cloning makes another handle to the same memory. An [`Allocation`] keeps the
 /// memory it came from alive.
 ///
-/// Launches on one memory take turns, as on a stream of a device: what surrounds
-/// the buffers is checked after each, and a finding is that launch's own. A
-/// [`verify`](fn@crate::verify), which restores the buffers between its runs, also
-/// waits for the host's copies, and they for it.
+/// Launches on one memory take turns, as on a stream of a device: the bytes
+/// around the buffers are checked after each, so that a finding belongs to that
+/// launch. A [`verify`](fn@crate::verify), which restores the buffers between
+/// its runs, also waits for the host's copies, and they for it.
 ///
 /// ```
 /// use cuda_emulator::DeviceMemory;
@@ -95,13 +95,13 @@ pub struct DeviceMemory {
 #[derive(Debug, Default)]
 struct Inner {
     placement: Placement,
-    /// The pattern in the canaries; allocations made now get this one.
+    /// The pattern in the canaries, also for new allocations.
     canary: AtomicU32,
     state: Mutex<State>,
     /// Held by the launch that runs.
     turn: Mutex<()>,
-    /// What the buffers hold: a verification has all of it to itself, copies by
-    /// the host share it.
+    /// The right to the buffers' contents: a verification has it exclusively,
+    /// copies by the host share it.
     contents: RwLock<()>,
 }
 
@@ -116,7 +116,7 @@ struct State {
     textures: Arc<Textures>,
     /// The handle that was given last.
     last_handle: u64,
-    /// How many launches of a kernel with a geometry were verified.
+    /// The number of verified launches of a kernel with a geometry.
     watched: HashMap<(&'static str, [u32; 3], [u32; 3]), u32>,
 }
 
@@ -124,14 +124,14 @@ struct State {
 pub(crate) type Textures = HashMap<u64, Texture>;
 
 impl DeviceMemory {
-    /// A memory with nothing in it, whose allocations end at a guard page.
+    /// An empty memory, whose allocations end at a guard page.
     #[must_use]
     pub fn new() -> Self {
         Self::with_placement(Placement::End)
     }
 
-    /// A memory with nothing in it, whose allocations end or start at a guard
-    /// page. Running a test once with each makes both ends exact.
+    /// An empty memory, whose allocations end or start at a guard page. Running
+    /// a test once with each makes both ends exact.
     #[must_use]
     pub fn with_placement(placement: Placement) -> Self {
         Self {
@@ -148,14 +148,14 @@ impl DeviceMemory {
     ///
     /// # Errors
     ///
-    /// As [`DeviceMemory::alloc_elements`].
+    /// As for [`DeviceMemory::alloc_elements`].
     pub fn alloc(
         &self,
         bytes: usize,
         align: usize,
         label: &str,
     ) -> Result<Allocation, MemoryError> {
-        // Whole elements where possible; messages count in them.
+        // Whole elements where possible, because messages count elements.
         let element = if align > 0 && bytes.is_multiple_of(align) {
             align
         } else {
@@ -234,7 +234,7 @@ impl DeviceMemory {
     /// # Errors
     ///
     /// [`MemoryError::Texture`] if the memory is not inside one live allocation
-    /// or the descriptor asks for what CUDA does not offer; see
+    /// or the descriptor needs what CUDA does not offer; see
     /// [`TextureDescriptor`]. [`MemoryError::InKernel`].
     pub fn bind_texture(&self, descriptor: &TextureDescriptor) -> Result<u64, MemoryError> {
         host_only("binding a texture")?;
@@ -266,7 +266,7 @@ impl DeviceMemory {
         Ok(handle)
     }
 
-    /// Ends the life of a texture's handle. Returns whether it was bound.
+    /// Unbinds a texture's handle. Returns whether it was bound.
     pub fn unbind_texture(&self, handle: u64) -> bool {
         let mut state = self.lock();
         Arc::make_mut(&mut state.textures).remove(&handle).is_some()
@@ -289,8 +289,8 @@ impl DeviceMemory {
         Arc::clone(&self.lock().textures)
     }
 
-    /// Counts a verified launch; returns how many of its kernel and geometry there were
-    /// before.
+    /// Counts a verified launch; returns the number of earlier ones of its
+    /// kernel and geometry.
     pub(crate) fn count_watched(&self, config: &LaunchConfig) -> u32 {
         let kind = (config.kernel, config.grid, config.block);
         let mut state = self.lock();
@@ -363,7 +363,8 @@ impl DeviceMemory {
     ///
     /// # Panics
     ///
-    /// A kernel must not wait: it may itself be the launch that would be waited for.
+    /// In a kernel, which must not wait: it may itself be the launch that would
+    /// be waited for.
     fn share(&self) -> RwLockReadGuard<'_, ()> {
         if let Err(error) = host_only("copying by the host") {
             panic!("{error}");
@@ -375,7 +376,7 @@ impl DeviceMemory {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing that holds the lock leaves the state half changed.
+        // No holder of the lock leaves the state half changed.
         self.inner
             .state
             .lock()
@@ -388,7 +389,7 @@ pub(crate) struct Turn<'a> {
     _turn: MutexGuard<'a, ()>,
 }
 
-/// Refuses `operation` if a kernel asks for it.
+/// Refuses `operation` if a kernel requests it.
 fn host_only(operation: &'static str) -> Result<(), MemoryError> {
     if HERE.with(|here| here.running().is_some()) {
         return Err(MemoryError::InKernel { operation });
@@ -443,7 +444,7 @@ pub struct Allocation {
 }
 
 impl Allocation {
-    /// The address, as kernels see it.
+    /// The address for kernels.
     #[must_use]
     pub fn addr(&self) -> u64 {
         self.as_ptr().expose_provenance() as u64
@@ -524,7 +525,8 @@ impl Allocation {
     pub fn copy_from(&mut self, to: usize, source: &Self, from: usize, len: usize) {
         let memory = self.memory.clone();
         let _shared = memory.share();
-        // One lock is not taken twice: a verification may be waiting in between.
+        // The same lock must not be taken twice: a verification may be waiting
+        // in between.
         let other = (!Arc::ptr_eq(&memory.inner, &source.memory.inner)).then_some(&source.memory);
         let _source_shared = other.map(DeviceMemory::share);
         self.check(to, len);

@@ -20,12 +20,12 @@ pub(crate) struct Panicked {
 }
 
 thread_local! {
-    /// What the panic now unwinding an emulated thread of this OS thread said.
+    /// The panic that is unwinding an emulated thread of this OS thread.
     static LAST: RefCell<Option<Panicked>> = const { RefCell::new(None) };
 }
 
-/// Puts a hook in front of the process's panic hook that keeps what emulated
-/// threads say and passes everything else on.
+/// Puts a hook in front of the process's panic hook that keeps the panics of
+/// emulated threads and passes all others on.
 pub(crate) fn install_hook() {
     static INSTALLED: Once = Once::new();
     if std::thread::panicking() {
@@ -38,7 +38,7 @@ pub(crate) fn install_hook() {
         panic::set_hook(Box::new(move |info| {
             let ours = HERE.with(|here| {
                 let ours = here.in_kernel();
-                // Unwinding is no place to be interrupted.
+                // A thread must not be interrupted while it unwinds.
                 here.leave_kernel();
                 if ours {
                     here.leave_detour();
@@ -69,7 +69,8 @@ fn describe(info: &PanicHookInfo<'_>) -> Panicked {
         line: location.line(),
         column: location.column(),
     });
-    // Checks inside the standard library say where they are, not who called them.
+    // Checks inside the standard library report their own line, not their
+    // caller's.
     let line = match line {
         Some(line) if symbol::in_library(&line.file) => symbol::line_of_panic().or(Some(line)),
         line => line,
@@ -88,8 +89,8 @@ fn describe(info: &PanicHookInfo<'_>) -> Panicked {
     }
 }
 
-/// Whether a panic that says this does not unwind, in this build: where nothing
-/// handles the abort that follows, it is printed before.
+/// Whether a panic with this message does not unwind, in this build: where
+/// nothing handles the abort that follows, the panic is printed before.
 fn ends_the_process(message: &str) -> bool {
     let by_the_compiler = [
         "unsafe precondition(s) violated",
@@ -113,12 +114,12 @@ fn text(payload: &(dyn Any + Send)) -> String {
     }
 }
 
-/// Keeps what the panic said that has just been caught on this OS thread.
+/// Keeps the message of the panic that has just been caught on this OS thread.
 pub(crate) fn keep(payload: &(dyn Any + Send)) {
     let message = text(payload);
     LAST.with_borrow_mut(|last| {
-        // Not ours if the panic went by without the hook (`resume_unwind`, or a
-        // hook set after ours), and the hook had described an earlier one.
+        // The kept panic is another one if this one bypassed the hook
+        // (`resume_unwind`, or a hook set after ours).
         if last.as_ref().is_none_or(|last| last.message != message) {
             HERE.with(|here| here.set_last_words(None));
             *last = Some(Panicked {

@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn numbers_are_those_of_the_reference() {
-        // By the program of Vigna's, http://prng.di.unimi.it/splitmix64.c.
+        // By Vigna's program, http://prng.di.unimi.it/splitmix64.c.
         let expected = [6_457_827_717_110_365_317, 3_203_168_211_198_807_973];
         let mut random = Random::new(1_234_567);
         assert_eq!([random.next(), random.next()], expected);

@@ -13,9 +13,9 @@ pub(crate) struct Record {
     pub label: String,
     pub element_bytes: usize,
     pub(crate) freed: AtomicBool,
-    /// Held while the emulator itself looks at the memory of a live allocation,
-    /// and while it is being freed: another OS thread may drop the allocation at
-    /// any time.
+    /// Held while the emulator itself accesses the memory of a live allocation,
+    /// and while it is being freed: another OS thread may drop the allocation
+    /// at any time.
     pub(crate) access: Mutex<()>,
 }
 
@@ -35,8 +35,8 @@ impl Record {
         self.freed.load(Ordering::Acquire)
     }
 
-    /// Calls `look` with the region, unless it has been freed, which cannot
-    /// happen meanwhile.
+    /// Calls `look` with the region, unless it has been freed; it cannot be
+    /// freed meanwhile.
     pub fn while_live<R>(&self, look: impl FnOnce(&Region) -> R) -> Option<R> {
         let _access = self.access.lock().unwrap_or_else(PoisonError::into_inner);
         (!self.freed()).then(|| look(&self.region))

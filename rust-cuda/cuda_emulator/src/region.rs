@@ -4,15 +4,15 @@
 //! | guard | canary … | data | slack | guard |
 //! ```
 //!
-//! The guards fault at any access. The data ends at the trailing guard, but for
-//! a slack smaller than the alignment; canary and slack hold a known pattern,
-//! so a write there is found by value, later.
+//! The guards fault at any access. The data ends at the trailing guard, except
+//! for a slack smaller than the alignment; canary and slack hold a known
+//! pattern, so a write there is found later, by value.
 
 use std::io;
 
 use crate::sys::{self, Mapping};
 
-/// At which end accesses out of bounds fault at once.
+/// The end at which accesses out of bounds fault at once.
 ///
 /// Guards come in whole pages, so a buffer can touch only one of its two guards.
 /// At the other end up to a page of canary lies between, where writes are found
@@ -26,8 +26,8 @@ pub enum Placement {
     Start,
 }
 
-/// Canary bytes there are at least in front of (or, placed at the start, behind)
-/// the data.
+/// The least number of canary bytes in front of the data (or behind it, if it
+/// is placed at the start).
 const CANARY_MIN: usize = 64;
 
 /// Smallest and largest size of a guard, bytes. Address space costs nothing, and
@@ -53,7 +53,8 @@ impl Region {
     /// Memory for `len` bytes aligned to `align`, a power of two no larger than
     /// a page. The data hold zero, the canaries the pattern `canary`.
     ///
-    /// What no memory could serve is an error of the kind `InvalidInput`.
+    /// A size or an alignment that no memory can have is an error of the kind
+    /// `InvalidInput`.
     pub fn new(len: usize, align: usize, placement: Placement, canary: u32) -> io::Result<Self> {
         let page = sys::page_size();
         let too_large = || {
@@ -125,7 +126,7 @@ impl Region {
         start + self.open.start..start + self.open.end
     }
 
-    /// Whether `address` is one of the data.
+    /// Whether `address` is in the data.
     pub fn contains(&self, address: usize) -> bool {
         self.locate(address)
             .is_some_and(|Offset(offset)| (0..self.len() as i64).contains(&offset))
@@ -177,13 +178,14 @@ impl Region {
     }
 
     /// The first canary byte, nearest to the data, that no longer holds the
-    /// pattern. Mends the canaries, so that damage is reported once.
+    /// pattern. Restores the canaries, so that damage is reported once.
     pub fn check_canaries(&self) -> Option<Offset> {
         let word = self.canary.load(std::sync::atomic::Ordering::Relaxed);
         let [front, back] = self.canary_parts();
         let start = self.mapping.start();
         // SAFETY: both parts are accessible memory of this region; a kernel of
-        // another launch may write there only by a mistake that this is about.
+        // another launch may write there only by the mistake that this looks
+        // for.
         let (before, after) = unsafe {
             (
                 last_difference(start.add(front.start), front.len(), word),
@@ -197,7 +199,7 @@ impl Region {
         Some(Offset(hit - self.data.start as i64))
     }
 
-    /// Gives the memory back and makes every access fault (where the platform
+    /// Releases the memory and makes every access fault (where the platform
     /// can).
     ///
     /// # Safety
@@ -236,8 +238,8 @@ pub(crate) unsafe fn fill_words(start: *mut u8, len: usize, word: u32) {
     }
 }
 
-/// Index of the first of `len` bytes at `start` that `fill_words` would not have
-/// left so.
+/// Index of the first of `len` bytes at `start` that differs from what
+/// `fill_words` writes there.
 ///
 /// # Safety
 ///
@@ -259,7 +261,7 @@ unsafe fn first_difference(start: *const u8, len: usize, word: u32) -> Option<us
 ///
 /// # Safety
 ///
-/// As [`first_difference`].
+/// As for [`first_difference`].
 unsafe fn last_difference(start: *const u8, len: usize, word: u32) -> Option<usize> {
     let bytes = word.to_ne_bytes();
     let phase = start.addr() % 4;

@@ -22,12 +22,11 @@ type Thread = Coroutine<(), (), Exit, ThreadStack>;
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
     Finished,
-    /// Threads wait for something by taking steps. With all blocks resident,
-    /// another should have its turn.
+    /// Threads wait by taking steps. With all blocks resident, another block should run.
     Spinning,
 }
 
-/// Why the rest of a block is not run: its failure says what.
+/// The rest of a block is not run; the block's failure gives the reason.
 struct Stop;
 
 pub(crate) struct Runner<'b> {
@@ -39,16 +38,16 @@ pub(crate) struct Runner<'b> {
     overflowed: Vec<usize>,
     /// The order of this pass, for random orders.
     order: Vec<u32>,
-    /// Passes over the threads, up to now, that ended at no barrier.
+    /// The number of passes over the threads, up to now, that ended at no barrier.
     idle: u32,
 }
 
-/// Passes that a block may take without coming to a barrier before it is taken to
-/// wait for another: a kernel full of atomics takes many, too.
+/// The number of passes without a barrier after which a block counts as waiting for another; a
+/// kernel with many atomics takes many passes, too.
 const PATIENCE: u32 = 1024;
 
-/// How long a block that waits for another leaves its core to others. At least
-/// that: with the default step limit, some seconds in all.
+/// The least time for which a block that waits for another leaves its core to others: with the
+/// default step limit, some seconds in all.
 const PAUSE: Duration = Duration::from_micros(20);
 
 impl<'b> Runner<'b> {
@@ -64,7 +63,7 @@ impl<'b> Runner<'b> {
         }
     }
 
-    /// Starts block number `linear`. The one before must have finished.
+    /// Starts block number `linear`. The previous block must have finished.
     pub fn begin(&mut self, linear: u64) {
         self.idle = 0;
         self.block.begin(linear);
@@ -77,8 +76,8 @@ impl<'b> Runner<'b> {
         Ok(())
     }
 
-    /// Runs the block until it has finished, or once through with threads that
-    /// let others go first if all blocks are resident.
+    /// Runs the block until it has finished or, with all blocks resident, until its threads have
+    /// let others go first.
     pub fn advance(&mut self) -> Result<Progress, Diagnosis> {
         HERE.with(|here| {
             let _entered = here.enter_block(self.block);
@@ -133,9 +132,8 @@ impl<'b> Runner<'b> {
         }
     }
 
-    /// Lets other OS threads run while the block does nothing but take steps: it
-    /// may be waiting for a block that one of them has begun and, on a busy
-    /// machine, is kept from.
+    /// Lets other OS threads run while the block only takes steps: it may be waiting for a block
+    /// that one of them has begun and, on a busy machine, cannot continue.
     fn let_others_run(&self) {
         if self.idle > PATIENCE {
             std::thread::sleep(PAUSE);
@@ -144,7 +142,7 @@ impl<'b> Runner<'b> {
         }
     }
 
-    /// Runs the lanes of a warp in turn until none can go on.
+    /// Runs the lanes of a warp in turn until none can run.
     fn run_warp(&mut self, warp: u32, reverse: bool) -> Result<(), Stop> {
         let first = warp * WARP_SIZE;
         let end = (first + WARP_SIZE).min(self.block.threads());
@@ -163,7 +161,7 @@ impl<'b> Runner<'b> {
         }
     }
 
-    /// Runs all threads in random orders until none can go on.
+    /// Runs all threads in random orders until none can run.
     fn run_shuffled(&mut self) -> Result<(), Stop> {
         loop {
             let mut ran = false;
@@ -222,7 +220,7 @@ impl<'b> Runner<'b> {
             here.about_to_resume(trap, low + sys::stack_guard()..high);
             (coroutine.resume(()), here.overflow())
         });
-        // However the thread ended then, and even if it has not.
+        // An overflow counts however the thread ended, and even if it has not ended.
         if let Some(fault) = overflow {
             self.overflowed.push(i);
             self.block
@@ -261,7 +259,7 @@ impl<'b> Runner<'b> {
     fn recycle(&mut self, i: usize) {
         if let Some(coroutine) = self.threads[i].take() {
             let stack = coroutine.into_stack();
-            // One that cannot be as it was is given up.
+            // A stack whose reserve cannot be closed is given up.
             if !self.overflowed.contains(&i) || stack.close_reserve().is_ok() {
                 self.block.workspace.stacks.borrow_mut().push(stack);
             }
@@ -283,9 +281,8 @@ impl<'b> Runner<'b> {
 }
 
 impl Drop for Runner<'_> {
-    /// Coroutines must not outlive the block they run in. There are none left
-    /// unless the emulator itself panicked, or with resident blocks another
-    /// block failed.
+    /// Coroutines must not outlive the block they run in. None are left unless the emulator itself
+    /// panicked or, with resident blocks, another block failed.
     fn drop(&mut self) {
         if self.threads.iter().any(Option::is_some) {
             HERE.with(|here| {

@@ -4,7 +4,8 @@ use std::io;
 
 use crate::region::{Placement, Region};
 
-/// Regions of shared memory, kept for the next block that wants one alike.
+/// Regions of shared memory, kept for the next block that needs one of the same
+/// size and alignment.
 #[derive(Debug, Default)]
 pub(crate) struct SharedPool {
     regions: Vec<Pooled>,
@@ -19,7 +20,7 @@ struct Pooled {
     last_used: u64,
 }
 
-/// The most unused regions that are kept.
+/// The largest number of unused regions that are kept.
 const IDLE_MAX: usize = 64;
 
 /// A region taken from a [`SharedPool`].
@@ -48,7 +49,8 @@ impl SharedPool {
                     in_use: false,
                     last_used: 0,
                 };
-                // It replaces the one that has been idle longest, if there are too many.
+                // It replaces the region that has been idle longest, if there
+                // are too many.
                 let idle = || self.regions.iter().enumerate().filter(|(_, p)| !p.in_use);
                 let oldest = idle().min_by_key(|(_, p)| p.last_used).map(|(i, _)| i);
                 match oldest {

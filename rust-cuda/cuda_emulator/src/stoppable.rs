@@ -15,7 +15,7 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::here::Return;
 
-/// Addresses that are known or wanted. (Zero is no address.)
+/// Addresses that have been looked up or are wanted. (Zero is no address.)
 static ADDRESSES: [AtomicUsize; SIZE] = [const { AtomicUsize::new(0) }; SIZE];
 /// The state of each address.
 static KNOWN: [AtomicU8; SIZE] = [const { AtomicU8::new(WANTED) }; SIZE];
@@ -25,31 +25,31 @@ const WANTED: u8 = 0;
 const HARMLESS: u8 = 1;
 const HOLDS_LOCKS: u8 = 2;
 
-/// Places that are tried for an address.
+/// The number of slots that are tried for an address.
 const TRIES: usize = 16;
 
-/// Where a signal has found a thread.
+/// The code in which a signal has found a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// In harmless code, called by nothing else.
+    /// In harmless code, called from harmless code only.
     Harmless,
     /// In a call that may hold a lock, from harmless code.
     Within(Return),
-    /// In a call that may hold a lock and cannot be seen to return.
+    /// In a call that may hold a lock, whose return address cannot be found.
     Hidden,
     /// In code that is not known well enough yet.
     Unknown,
 }
 
-/// Where a thread is, and which of its calls return before it goes deeper: one that is part
-/// of a recursion may go on in place of returning.
+/// The place of a thread, and its calls that return before it goes deeper: a call that is part of a
+/// recursion may continue in place of returning.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Position {
     pub place: Place,
-    /// Whether the call of [`Place::Within`] is part of a recursion: what holds the lock may
-    /// be compiled into the function that recurs.
+    /// Whether the call of [`Place::Within`] is part of a recursion: the code that holds the lock
+    /// may be inlined into the recursive function.
     pub recurs: bool,
-    /// The innermost call, unless that is part of a recursion or cannot be seen to return.
+    /// The innermost call, unless it is part of a recursion or its return address cannot be found.
     pub innermost: Option<Return>,
 }
 
@@ -79,7 +79,7 @@ pub(crate) fn position(
     let mut innermost: Option<(usize, bool)> = None;
     let mut within: Option<(usize, bool)> = None;
     let mut first = None;
-    // SAFETY: only looking up symbols must not happen at the same time, and this does not do that.
+    // SAFETY: only symbol look-ups need synchronisation, and this makes none.
     unsafe {
         backtrace::trace_unsynchronized(|frame| {
             let address = frame.ip().addr();
@@ -96,8 +96,8 @@ pub(crate) fn position(
                 whole = true;
                 return false;
             }
-            // All of them, so that all become known. The outermost, which has nothing
-            // behind it, is where a stack begins, and no function.
+            // All frames are looked up, so that all become known. The outermost, which has none
+            // behind it, is the start of the stack and no function.
             all_known &= last != WANTED;
             let call = return_at(top, address, stack);
             for (of, recurs) in [&mut innermost, &mut within].into_iter().flatten() {
@@ -127,8 +127,8 @@ pub(crate) fn position(
     }
 }
 
-/// The return to `address` of the call after which the stack is at `top`, if it is kept
-/// where this processor's calls keep it.
+/// The return to `address` of the call after which the stack is at `top`, if the slot where this
+/// processor's calls keep the address holds it.
 fn return_at(top: usize, address: usize, stack: &Range<usize>) -> Option<Return> {
     let slot = top.checked_sub(size_of::<usize>())?;
     let kept = cfg!(target_arch = "x86_64")
@@ -171,7 +171,7 @@ fn places(address: usize) -> impl Iterator<Item = usize> {
     (0..TRIES).map(move |i| (first + i) % SIZE)
 }
 
-/// Looks up what handlers want to know. Not for signal handlers.
+/// Looks up the addresses that handlers want. Not for signal handlers.
 pub(crate) fn look_up() {
     static TURN: Mutex<()> = Mutex::new(());
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -196,14 +196,14 @@ pub(crate) fn look_up() {
     }
 }
 
-/// Makes room. A handler that runs meanwhile may find an address unknown, or write
-/// down one that is forgotten again; it never finds the verdict of another, since an
-/// address goes before its verdict does and comes after.
+/// Makes room. A handler that runs meanwhile may find an address unknown, or record one that is
+/// forgotten again; it never finds the verdict of another address, because a verdict is reset
+/// before its address is removed.
 fn forget() {
     for (address, known) in ADDRESSES.iter().zip(&KNOWN) {
         let before = address.load(Ordering::Acquire);
         known.store(WANTED, Ordering::Release);
-        // One that was written down since stays, as wanted.
+        // An address that was recorded since stays, as wanted.
         let _ = address.compare_exchange(before, 0, Ordering::AcqRel, Ordering::Acquire);
     }
 }
@@ -229,15 +229,15 @@ fn holds_locks(address: usize) -> bool {
     holds
 }
 
-/// Whether a function may hold a lock, by its source file and by its name, in the
-/// binary and for people.
+/// Whether a function may hold a lock, by its source file and by its names, the mangled one and the
+/// readable one.
 fn function_holds_locks(file: Option<&str>, name: Option<(&str, &str)>) -> bool {
     if let Some((raw, name)) = name {
-        // What the compiler makes of a `catch_unwind`, a function where it inlines nothing.
+        // The compiler's function for a `catch_unwind` that is not inlined.
         if raw == "__rust_try" {
             return false;
         }
-        // Locks the panic hook; calls the allocator; is one.
+        // Functions that lock the panic hook, call the allocator, or belong to one.
         let known = [
             "panic_with_hook",
             "begin_panic",
@@ -271,7 +271,7 @@ fn function_holds_locks(file: Option<&str>, name: Option<(&str, &str)>) -> bool 
                 "alloc::raw_vec",
                 "cuda_emulator::",
             ];
-            // Of the emulator's own, what calls the kernel.
+            // The emulator's own code that calls the kernel.
             let calls_kernel = name.contains("cuda_emulator::runner");
             !by_rust || !calls_kernel && modules.iter().any(|module| name.contains(module))
         }
@@ -296,7 +296,7 @@ fn file_holds_locks(file: &str) -> bool {
     if let Some(rest) = within("cuda_emulator/src/") {
         return rest != "runner.rs";
     }
-    // Of other languages nothing is known.
+    // Code of other languages may hold locks.
     !file.ends_with(".rs")
 }
 

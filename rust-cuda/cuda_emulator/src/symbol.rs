@@ -41,7 +41,7 @@ fn line_of(return_address: usize) -> Option<SourceLine> {
     found
 }
 
-/// How the source writes an access to memory.
+/// The kind of an access to memory, as the source writes it.
 #[cfg(traced)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Manner {
@@ -52,7 +52,7 @@ pub(crate) enum Manner {
     Unknown,
 }
 
-/// How the source writes the access of the instruction at `address`.
+/// The kind of the access that the instruction at `address` makes.
 #[cfg(traced)]
 pub(crate) fn manner(address: usize) -> Manner {
     let mut manner = Manner::Unknown;
@@ -72,8 +72,8 @@ pub(crate) fn manner(address: usize) -> Manner {
     manner
 }
 
-/// The innermost line of user code that has led to the panic whose hook this is
-/// called from.
+/// The innermost line of user code that has led to the panic whose hook calls
+/// this.
 pub(crate) fn line_of_panic() -> Option<SourceLine> {
     let mut found = None;
     let mut behind_hook = false;
@@ -81,7 +81,8 @@ pub(crate) fn line_of_panic() -> Option<SourceLine> {
         if behind_hook {
             found = line_of(frame.ip().addr());
         } else {
-            // The standard library's function that calls hooks, and its callers.
+            // The standard library's function that calls hooks; its callers
+            // follow.
             backtrace::resolve_frame(frame, |symbol| {
                 let name = symbol
                     .name()
@@ -95,7 +96,7 @@ pub(crate) fn line_of_panic() -> Option<SourceLine> {
     found
 }
 
-/// Whether a source file is one of the standard library.
+/// Whether a source file belongs to the standard library.
 pub(crate) fn in_library(file: &str) -> bool {
     let library = [
         "/rustc/",

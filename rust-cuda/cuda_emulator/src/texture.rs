@@ -35,7 +35,7 @@ pub enum TextureShape {
         /// Rows.
         height: usize,
         /// Bytes from one row to the next: at least four times `width`, and a
-        /// multiple of 32, which is what devices ask
+        /// multiple of 32, which devices require
         /// (`CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT`).
         pitch_bytes: usize,
         /// The addressing modes for x and y.
@@ -162,8 +162,8 @@ impl Texture {
     }
 }
 
-/// The element a coordinate means along an axis of `n` elements; `None` for the
-/// border. NaN counts as zero.
+/// The element that a coordinate selects along an axis of `n` elements; `None`
+/// for the border. NaN counts as zero.
 fn resolve(coordinate: f32, n: usize, addressing: Addressing, normalised: bool) -> Option<usize> {
     let position = match (normalised, addressing) {
         (true, Addressing::Wrap) => (coordinate - coordinate.floor()) * n as f32,

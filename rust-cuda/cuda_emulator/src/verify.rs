@@ -24,7 +24,7 @@ use crate::sys;
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Verify {
-    /// Everything but order and poison.
+    /// The options of every run; order and poison are replaced.
     pub options: Options,
     /// The orders to run; results must be the same in all. Default: forward,
     /// reverse and two random ones.
@@ -32,17 +32,17 @@ pub struct Verify {
     /// Contents of unwritten shared memory; results must be the same with all of them.
     /// Default: NaN, a large negative and a large positive number, and zero.
     pub poisons: Vec<Poison>,
-    /// How to compare buffers by their label. Those not named are compared
+    /// How to compare buffers, by their labels. All others are compared
     /// exactly.
     pub comparisons: Vec<(String, Compare)>,
     /// Addresses ([`Allocation::addr`](crate::Allocation::addr)) of the buffers to
     /// restore between runs and to compare. `None`: all live ones of the memory.
     pub buffers: Option<Vec<u64>>,
-    /// Accesses to memory that are watched for data races, in a run of their own: of
-    /// some threads of the first blocks. Each costs some microseconds. The first
-    /// launch of a kernel with its geometry on a memory is given all of them; each
-    /// further one an eighth of what the one before was, and at least 64. Default
-    /// 1024; zero does without.
+    /// The number of accesses to memory that are watched for data races, in a
+    /// separate run: those of some threads of the first blocks. Each costs some
+    /// microseconds. The first launch of a kernel with its geometry on a memory
+    /// watches all of them; each further one an eighth of the previous number,
+    /// and at least 64. Default 1024; with zero there is no such run.
     pub watched_accesses: usize,
 }
 
@@ -70,7 +70,7 @@ impl Default for Verify {
 }
 
 impl Verify {
-    /// Compares buffers labelled `label` so.
+    /// Compares buffers labelled `label` by `how`.
     #[must_use]
     pub fn compare(mut self, label: &str, how: Compare) -> Self {
         self.comparisons.push((label.to_owned(), how));
@@ -117,9 +117,9 @@ pub enum Compare {
 /// never reaches a buffer is not found. Any other diagnosis of any of the runs is
 /// returned as it is.
 ///
-/// `thread` is run several times; it should have no effects but on buffers.
-/// Afterwards the buffers hold the results of the first run, so that the effect is
-/// that of one launch.
+/// `thread` is run several times; it should affect only buffers. Afterwards the
+/// buffers hold the results of the first run, so that the effect is that of one
+/// launch.
 ///
 /// Other launches on this memory, and the host's copies to and from it, wait until
 /// it has ended.
@@ -226,7 +226,7 @@ struct Trial<'a> {
     buffers: Vec<Arc<Record>>,
 }
 
-/// The buffers that take part.
+/// The buffers that are restored and compared.
 fn buffers(
     config: &LaunchConfig,
     how: &Verify,
@@ -253,7 +253,8 @@ impl Trial<'_> {
     fn run(&self, order: ThreadOrder, poison: Poison, blocks: Blocks) -> Result<Report, Diagnosis> {
         let mut options = self.how.options.clone();
         (options.order, options.poison, options.blocks) = (order, poison, blocks);
-        // What a kernel reads just outside a buffer changes along.
+        // The bytes around each buffer change, too, so that a read just outside
+        // is noticed.
         self.memory.set_canaries(canary_word(poison));
         launch_in_turn(self.config, &options, self.memory, self.turn, self.thread)
     }

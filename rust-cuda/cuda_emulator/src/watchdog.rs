@@ -2,9 +2,10 @@
 //! up.
 //!
 //! At the deadline the launch is marked; threads notice at their next barrier, warp operation,
-//! atomic or step. Threads that have not after [`GRACE`] are interrupted by a signal, again and
-//! again until the launch ends, and stopped where they hold no lock. A thread that was interrupted
-//! where it may hold a lock also ends at its next call of the emulator, for example for its index.
+//! atomic or step. Threads that have not noticed after [`GRACE`] are interrupted by a signal, again
+//! and again until the launch ends, and stopped where they hold no lock. A thread that was
+//! interrupted where it may hold a lock also ends at its next call of the emulator, for example for
+//! its index.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,11 +15,11 @@ use std::time::{Duration, Instant};
 
 use crate::sys::{self, OsThread};
 
-/// How long threads may take to notice by themselves.
+/// The time in which threads may notice by themselves.
 const GRACE: Duration = Duration::from_millis(20);
-/// Time between two signals. A thread that prints or allocates for ever and calls
-/// nothing of the emulator can be stopped in the moments between only, so there are
-/// many.
+/// Time between two signals. A thread that prints or allocates for ever and
+/// calls nothing of the emulator can be stopped only in the moments between, so
+/// there are many.
 const REPEAT: Duration = Duration::from_millis(1);
 
 /// A launch with a time limit.
@@ -37,7 +38,7 @@ impl Ticket {
         self.expired.load(Ordering::Relaxed)
     }
 
-    /// The time the launch had.
+    /// The time limit of the launch.
     pub fn limit(&self) -> Duration {
         self.limit
     }
@@ -69,7 +70,7 @@ impl Drop for Worker<'_> {
     }
 }
 
-/// A launch being watched; no longer when dropped.
+/// A launch that is watched until this is dropped.
 pub(crate) struct Watched(pub Arc<Ticket>);
 
 impl Drop for Watched {
@@ -175,6 +176,6 @@ fn run() {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing that holds these locks leaves the lists half changed.
+    // No holder of these locks leaves the lists half changed.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

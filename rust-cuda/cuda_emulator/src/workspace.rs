@@ -31,10 +31,11 @@ pub(crate) fn drop_idle() {
     drop(idle);
 }
 
-/// Idle workspaces kept.
+/// The largest number of idle workspaces that are kept.
 const IDLE_MAX: usize = 64;
 
-/// The most stacks kept in an idle workspace: those of the largest block.
+/// The largest number of stacks kept in an idle workspace: those of the largest
+/// block.
 const STACKS_MAX: usize = 1024;
 
 impl Workspace {

@@ -1,20 +1,21 @@
-//! What the macros' expansions name. No part of the API.
+//! Items that the macros' expansions use. Not part of the API.
 
 pub use alloc::format;
 
-/// What a kernel's `#[launch_bounds]` says.
+/// The numbers of a kernel's `#[launch_bounds]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LaunchBounds {
-    /// The most threads that a block of a launch may have, the product of its
-    /// extents.
+    /// The maximum number of threads in a block of a launch, the product of the
+    /// block's extents.
     pub max_threads_per_block: u32,
-    /// How many blocks one multiprocessor shall be able to hold at a time.
+    /// The minimum number of blocks that one multiprocessor must be able to
+    /// hold at a time.
     pub min_blocks_per_multiprocessor: Option<u32>,
 }
 
 impl LaunchBounds {
-    /// Checks the numbers: at compile time, as `#[launch_bounds]` uses it.
+    /// Checks the numbers; `#[launch_bounds]` calls this at compile time.
     ///
     /// # Panics
     ///
@@ -41,7 +42,8 @@ impl LaunchBounds {
         }
     }
 
-    /// The two numbers as `cuda_builder` reads them: no blocks are 0.
+    /// The two numbers as `cuda_builder` reads them; 0 where no minimum of
+    /// blocks is given.
     #[must_use]
     pub const fn to_array(self) -> [u32; 2] {
         let min_blocks = match self.min_blocks_per_multiprocessor {
@@ -66,13 +68,13 @@ mod host {
     use std::collections::BTreeMap;
     use std::ops::Range;
 
-    /// Ranges of static shared memory, by their start.
+    /// Ranges of static shared memory, by start address.
     ///
-    /// A block runs on one OS thread from start to end, so what this thread has
-    /// handed out since its current block began is that block's.
+    /// A block runs on one OS thread from start to end, so the ranges recorded
+    /// on this thread since its current block began belong to that block.
     #[derive(Default)]
     struct StaticShared {
-        /// Launch and block they belong to.
+        /// The launch and block that the ranges belong to.
         block: Option<[u32; 3]>,
         ranges: BTreeMap<usize, usize>,
     }
@@ -82,7 +84,7 @@ mod host {
     }
 
     impl StaticShared {
-        /// Forgets what another block had.
+        /// The ranges of the current block; removes those of an earlier block.
         fn of_this_block(&mut self) -> &mut BTreeMap<usize, usize> {
             let block = Some(emulator::block_idx());
             if self.block != block {
@@ -93,7 +95,7 @@ mod host {
         }
     }
 
-    /// Notes static shared memory that the block uses.
+    /// Records a range of static shared memory that the block uses.
     fn note_shared(start: usize, size: usize) {
         STATIC_SHARED.with_borrow_mut(|shared| shared.of_this_block().insert(start, size));
     }
@@ -107,7 +109,8 @@ mod host {
         array.cast()
     }
 
-    /// Bytes of shared memory that the block is known to use.
+    /// The bytes of static shared memory recorded for the block, plus its
+    /// dynamic shared memory.
     #[must_use]
     pub fn shared_bytes() -> usize {
         let statics =
@@ -141,8 +144,9 @@ mod host {
         if in_constant {
             return AddressSpace::Constant;
         }
-        // The thread's stack lies above the frame of this function; how far, no
-        // one says, but other memory that close would be another thread's stack.
+        // The thread's stack lies above the frame of this function. Its extent
+        // is unknown here, but other memory that close would be another
+        // thread's stack.
         let frame = 0_u8;
         let stack = range((&raw const frame).addr(), LOCAL_BYTES);
         if stack.contains(&address) {
@@ -152,7 +156,7 @@ mod host {
         }
     }
 
-    /// What of the stack counts as the thread's own.
+    /// The bytes of stack that count as the thread's own.
     const LOCAL_BYTES: usize = 16 * 1024;
 
     /// A static in constant memory.
@@ -171,7 +175,7 @@ mod host {
 
     inventory::collect!(ConstantStatic);
 
-    /// A shared static that kernels use in place.
+    /// A static in shared memory that kernels use in place.
     pub struct SharedStatic {
         slot: SharedSlot,
         address: fn() -> *mut u8,
@@ -195,7 +199,8 @@ mod host {
             }
         }
 
-        /// Announces that the calling thread uses it.
+        /// Registers with the emulator that the calling thread uses this
+        /// static.
         ///
         /// # Safety
         ///
@@ -211,8 +216,8 @@ mod host {
 
     inventory::collect!(SharedStatic);
 
-    /// Called first by every kernel: announces the shared statics that stand
-    /// outside a kernel, of which the kernel may use any through a helper.
+    /// Called first by every kernel: registers the shared statics declared
+    /// outside a kernel, since the kernel may use any of them through a helper.
     #[track_caller]
     pub fn enter_kernel() {
         let mut statics = inventory::iter::<SharedStatic>().peekable();
@@ -221,13 +226,13 @@ mod host {
         }
         for shared in statics {
             // SAFETY: only `#[address_space(shared)]` submits to the inventory,
-            // with the address and the size of its static. That nobody but
-            // kernels touches it is what its user promises by `static mut`.
+            // with the address and the size of its static. Its user promises by
+            // `static mut` that only kernels touch it.
             unsafe { shared.enter() };
         }
     }
 
-    /// Announces a shared static that stands inside the kernel.
+    /// Registers a shared static declared inside the kernel.
     #[track_caller]
     pub fn enter_shared_static(shared: &'static SharedStatic) {
         if emulator::in_kernel() {
@@ -237,7 +242,7 @@ mod host {
     }
 }
 
-/// Registers a shared static that stands outside a kernel.
+/// Submits a shared static declared outside a kernel to the inventory.
 #[cfg(not(target_arch = "nvptx64"))]
 #[doc(hidden)]
 #[macro_export]
@@ -253,7 +258,7 @@ macro_rules! __register_shared_static {
 #[cfg(not(target_arch = "nvptx64"))]
 pub use __register_shared_static as register_shared_static;
 
-/// Registers a static in constant memory.
+/// Submits a static in constant memory to the inventory.
 #[cfg(not(target_arch = "nvptx64"))]
 #[doc(hidden)]
 #[macro_export]

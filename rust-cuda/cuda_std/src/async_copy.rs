@@ -1,14 +1,14 @@
-//! Copies from global to shared memory that run while the thread goes on:
-//! `cp.async`.
+//! Asynchronous copies from global to shared memory (`cp.async`), which run
+//! while the thread continues.
 //!
-//! Each thread starts copies ([`cp_async_ca`], [`cp_async_cg`]), ties those it
-//! started since the last time into a group ([`cp_async_commit_group`]), and
-//! later waits until at most so many groups are under way
-//! ([`cp_async_wait_group`]). A thread waits for its own copies alone: before it
-//! reads what others copied there must be a
-//! [`sync_threads`](crate::thread::sync_threads) after their wait.
+//! Each thread starts copies ([`cp_async_ca`], [`cp_async_cg`]), commits the
+//! copies it started since its last commit as a group
+//! ([`cp_async_commit_group`]), and later waits until at most `N` groups are
+//! pending ([`cp_async_wait_group`]). A thread waits for its own copies only:
+//! before it reads what other threads copied, they must wait and then reach a
+//! [`sync_threads`](crate::thread::sync_threads) with it.
 //!
-//! The instructions need compute capability 8.0. Compiled for less, a copy is
+//! The instructions need compute capability 8.0. On older targets a copy is
 //! made at once and waiting does nothing, so the same kernel runs there.
 //!
 //! ```
@@ -44,8 +44,8 @@ use core::arch::asm;
 #[cfg(not(target_arch = "nvptx64"))]
 use cuda_emulator::intrinsics as emulator;
 
-/// Starts copying one `T` from global to shared memory, through both caches
-/// (`cp.async.ca`).
+/// Starts copying one `T` from global to shared memory through the L1 and L2
+/// caches (`cp.async.ca`).
 ///
 /// `T` has 4, 8 or 16 bytes; other sizes do not compile:
 ///
@@ -58,7 +58,8 @@ use cuda_emulator::intrinsics as emulator;
 ///
 /// `dst` is in shared memory and valid for writes, `src` in global memory and
 /// valid for reads, until the copy has been waited for; both are aligned to the
-/// size of `T`. Until then nobody reads `dst` or writes either.
+/// size of `T`. Until then nobody reads `dst`, and nobody writes `dst` or
+/// `src`.
 #[inline(always)]
 #[track_caller]
 pub unsafe fn cp_async_ca<T>(dst: *mut T, src: *const T) {
@@ -89,8 +90,8 @@ pub unsafe fn cp_async_ca<T>(dst: *mut T, src: *const T) {
     }
 }
 
-/// Starts copying one `T` from global to shared memory, past the
-/// multiprocessor's own cache (`cp.async.cg`): for data that is used once.
+/// Starts copying one `T` from global to shared memory through the L2 cache
+/// only (`cp.async.cg`): for data that is used once.
 ///
 /// `T` has 16 bytes; other sizes do not compile:
 ///
@@ -125,8 +126,9 @@ pub unsafe fn cp_async_cg<T>(dst: *mut T, src: *const T) {
     }
 }
 
-/// Ties the copies that this thread started since the last commit into a group.
-/// Groups complete in the order in which they were committed.
+/// Commits the copies that this thread started since its last commit as a group
+/// (`cp.async.commit_group`). Groups complete in the order in which they were
+/// committed.
 #[inline(always)]
 #[track_caller]
 pub fn cp_async_commit_group() {
@@ -139,14 +141,15 @@ pub fn cp_async_commit_group() {
     emulator::cp_async_commit();
 }
 
-/// Waits until at most `N` of this thread's groups are still under way: the `N`
-/// committed last. With 0 it waits for all groups.
+/// Waits until at most `N` of this thread's groups are pending
+/// (`cp.async.wait_group`): the `N` committed last. With 0 it waits for all
+/// groups.
 #[inline(always)]
 #[track_caller]
 pub fn cp_async_wait_group<const N: u32>() {
     #[cfg(all(target_arch = "nvptx64", target_feature = "sm_80"))]
-    // SAFETY: has no precondition. It writes memory, as far as the compiler is
-    // to know, which keeps reads of what was copied behind it.
+    // SAFETY: has no precondition. To the compiler it may write memory, which
+    // keeps reads of the copied data after it.
     unsafe {
         asm!("cp.async.wait_group {};", const N, options(nostack, preserves_flags));
     }
@@ -154,7 +157,8 @@ pub fn cp_async_wait_group<const N: u32>() {
     emulator::cp_async_wait(N);
 }
 
-/// Waits for all copies that this thread started, committed or not.
+/// Waits for all copies that this thread started, committed or not
+/// (`cp.async.wait_all`).
 #[inline(always)]
 #[track_caller]
 pub fn cp_async_wait_all() {
@@ -167,7 +171,7 @@ pub fn cp_async_wait_all() {
     emulator::cp_async_wait_all();
 }
 
-/// The copy where there are no asynchronous ones.
+/// Copies at once, for compute capabilities without `cp.async`.
 ///
 /// # Safety
 ///
@@ -175,7 +179,7 @@ pub fn cp_async_wait_all() {
 #[cfg(all(target_arch = "nvptx64", not(target_feature = "sm_80")))]
 #[inline(always)]
 unsafe fn copy_now<T>(dst: *mut T, src: *const T) {
-    /// 16 bytes that are moved at once.
+    /// 16 bytes, moved in one access.
     #[derive(Clone, Copy)]
     #[repr(C, align(16))]
     struct Words(u32, u32, u32, u32);
@@ -187,7 +191,8 @@ unsafe fn copy_now<T>(dst: *mut T, src: *const T) {
             8 => dst.cast::<u64>().write(src.cast::<u64>().read()),
             _ => {
                 let (dst, src) = (dst.cast::<Words>(), src.cast::<Words>());
-                // By field: that makes one 16-byte access each.
+                // Assigned by field, the words take one 16-byte load and one
+                // 16-byte store.
                 let words = Words((*src).0, (*src).1, (*src).2, (*src).3);
                 (*dst).0 = words.0;
                 (*dst).1 = words.1;

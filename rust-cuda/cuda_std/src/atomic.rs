@@ -1,7 +1,7 @@
-//! Atomic operations, by scope: a block, the device, the whole system.
+//! Atomic operations with a scope: block, device or whole system.
 //!
-//! A GPU's atomics say not only in which order memory is seen
-//! ([`Ordering`]) but by whom, the **scope**:
+//! Besides a memory order ([`Ordering`]), an atomic operation of a GPU has a
+//! **scope**, the threads that observe it as atomic and ordered:
 //!
 //! | type | scope | PTX |
 //! |---|---|---|
@@ -9,18 +9,17 @@
 //! | no prefix | threads of the same device | `.gpu` |
 //! | `System…` | all devices and the host | `.sys` |
 //!
-//! The narrower scope is the faster one. Block-scoped operations are `unsafe`:
-//! nothing keeps another block from touching the same value.
+//! A narrower scope is faster. Block-scoped operations are `unsafe`, because
+//! nothing keeps another block from accessing the same value.
 //!
 //! - the atomic types of this module: floats as upstream has them, and integers;
 //! - [`mid`]: the operations as functions of a raw pointer and an `Ordering`;
 //! - [`intrinsics`]: one function per instruction.
 //!
-//! Every operation is one `atom`, `ld` or `st` that carries order and scope in
-//! the instruction itself, with `fence.sc` before it where the order is `SeqCst`.
-//! `core::sync::atomic` works in kernels too, at system scope; LLVM's backend
-//! drops the order of its read-modify-write operations, which `cuda_builder`
-//! makes up for with fences.
+//! Every operation is one `atom`, `ld` or `st` instruction with order and
+//! scope, after a `fence.sc` where the order is `SeqCst`. `core::sync::atomic`
+//! works in kernels too, at system scope; LLVM's backend drops the order of its
+//! read-modify-write operations, and `cuda_builder` adds fences to restore it.
 //!
 //! On the host the same functions are real atomics, in and outside the emulator.
 //!
@@ -54,7 +53,7 @@ macro_rules! scope_doc {
     };
 }
 
-/// The heading and the duty of a block-scoped operation.
+/// The Safety section of a block-scoped operation.
 macro_rules! safety_doc {
     () => {
         ""
@@ -64,7 +63,7 @@ macro_rules! safety_doc {
     };
 }
 
-/// The type, and what it shares with all others.
+/// Defines an atomic type with the operations that need no arithmetic.
 macro_rules! atomic_type {
     ($type:ident, $atomic:ident, $width:literal, $scope:ident $(, $unsafe:ident)?) => {
         #[doc = concat!("A `", stringify!($type), "` shared by ", scope_doc!($scope), ".")]
@@ -77,28 +76,28 @@ macro_rules! atomic_type {
 
         // SAFETY: all access through a shared reference is atomic.
         unsafe impl Sync for $atomic {}
-        // An operation is done or not done: a panic leaves no half of one.
+        // A panic cannot leave an operation half done.
         impl core::panic::RefUnwindSafe for $atomic {}
 
         impl $atomic {
-            /// Wraps a value.
+            /// Creates an atomic with this value.
             #[must_use]
             pub const fn new(value: $type) -> Self {
                 Self { value: UnsafeCell::new(value) }
             }
 
-            /// Unwraps the value.
+            /// Returns the value.
             #[must_use]
             pub const fn into_inner(self) -> $type {
                 self.value.into_inner()
             }
 
-            /// The value behind a pointer, as an atomic.
+            /// Borrows the value behind a pointer as an atomic.
             ///
             /// # Safety
             ///
             /// For the lifetime `'a`, `ptr` is valid for reads and writes, is
-            /// aligned to its size, and the value is accessed atomically alone.
+            /// aligned to its size, and the value is accessed only atomically.
             #[must_use]
             pub const unsafe fn from_ptr<'a>(ptr: *mut $type) -> &'a Self {
                 // SAFETY: the same layout, and valid as the caller promises.
@@ -121,7 +120,7 @@ macro_rules! atomic_type {
                 #[inline(always)]
                 #[track_caller]
                 pub $($unsafe)? fn load(&self, order: Ordering) -> $type {
-                    // SAFETY: a valid pointer to what is accessed atomically alone.
+                    // SAFETY: a valid pointer to a value that is accessed only atomically.
                     let bits = unsafe { mid::[<atomic_load_ $width _ $scope>](self.as_ptr().cast(), order) };
                     <$type>::from_ne_bytes(bits.to_ne_bytes())
                 }
@@ -136,14 +135,14 @@ macro_rules! atomic_type {
                 #[track_caller]
                 pub $($unsafe)? fn store(&self, val: $type, order: Ordering) {
                     let bits = [<u $width>]::from_ne_bytes(val.to_ne_bytes());
-                    // SAFETY: a valid pointer to what is accessed atomically alone.
+                    // SAFETY: a valid pointer to a value that is accessed only atomically.
                     unsafe { mid::[<atomic_store_ $width _ $scope>](self.as_ptr().cast(), order, bits) };
                 }
 
-                /// Stores a value if the present one has the bits of `current`.
-                /// `Ok` and `Err` hold the value before.
+                /// Stores `new` if the value has the bits of `current`
+                /// (`atom.cas`). `Ok` and `Err` hold the previous value.
                 ///
-                /// One order, for success and failure.
+                /// `order` holds for success and failure.
                 #[doc = safety_doc!($($unsafe)?)]
                 #[inline(always)]
                 #[track_caller]
@@ -153,7 +152,7 @@ macro_rules! atomic_type {
                     new: $type,
                     order: Ordering,
                 ) -> Result<$type, $type> {
-                    // SAFETY: a valid pointer to what is accessed atomically alone.
+                    // SAFETY: a valid pointer to a value that is accessed only atomically.
                     let before = unsafe {
                         mid::[<atomic_compare_and_swap_ $type _ $scope>](self.as_ptr(), current, new, order)
                     };
@@ -176,7 +175,7 @@ macro_rules! atomic_type {
     };
 }
 
-/// The operations that read, modify and write.
+/// The read-modify-write operations.
 macro_rules! atomic_operations {
     ($type:ident, $atomic:ident, $scope:ident, $unsafe:tt,
      $($(#[$doc:meta])* $name:ident = $op:ident;)*) => {
@@ -190,7 +189,7 @@ macro_rules! atomic_operations {
             #[inline(always)]
             #[track_caller]
             pub $($unsafe)? fn $name(&self, val: $type, order: Ordering) -> $type {
-                // SAFETY: a valid pointer to what is accessed atomically alone.
+                // SAFETY: a valid pointer to a value that is accessed only atomically.
                 unsafe { mid::[<atomic_fetch_ $op _ $type _ $scope>](self.as_ptr(), order, val) }
             }
         }
@@ -202,20 +201,24 @@ macro_rules! atomic_common {
         atomic_type!($type, $atomic, $width, $scope $(, $unsafe)?);
         atomic_operations! {
             $type, $atomic, $scope, [$($unsafe)?],
-            /// Adds to the value and returns the one before. Integers wrap around.
+            /// Adds `val` and returns the previous value (`atom.add`). Integers
+            /// wrap around.
             fetch_add = add;
-            /// Subtracts from the value and returns the one before. Integers wrap
+            /// Subtracts `val` and returns the previous value. Integers wrap
             /// around.
             ///
-            /// The hardware adds the negated number.
+            /// The instruction is `atom.add` of the negated number.
             fetch_sub = sub;
-            /// Bitwise "and" with the value's bits; returns the value before.
+            /// Bitwise "and" with the bits of `val` (`atom.and`); returns the
+            /// previous value.
             fetch_and = and;
-            /// Bitwise "or" with the value's bits; returns the value before.
+            /// Bitwise "or" with the bits of `val` (`atom.or`); returns the
+            /// previous value.
             fetch_or = or;
-            /// Bitwise "exclusive or" with the value's bits; returns the value before.
+            /// Bitwise "exclusive or" with the bits of `val` (`atom.xor`);
+            /// returns the previous value.
             fetch_xor = xor;
-            /// Stores a value and returns the one before.
+            /// Stores `val` and returns the previous value (`atom.exch`).
             swap = exch;
         }
     };
@@ -226,9 +229,11 @@ macro_rules! atomic_integer {
         atomic_common!($type, $atomic, $width, $scope $(, $unsafe)?);
         atomic_operations! {
             $type, $atomic, $scope, [$($unsafe)?],
-            /// Stores the lesser of the value and `val`; returns the value before.
+            /// Stores the lesser of the value and `val` (`atom.min`); returns
+            /// the previous value.
             fetch_min = min;
-            /// Stores the greater of the value and `val`; returns the value before.
+            /// Stores the greater of the value and `val` (`atom.max`); returns
+            /// the previous value.
             fetch_max = max;
         }
     };

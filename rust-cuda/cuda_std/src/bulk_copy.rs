@@ -1,11 +1,11 @@
-//! Copies of many bytes by the copy engine of a multiprocessor (TMA), and the barriers in
-//! shared memory that tell when they are done.
+//! Bulk copies by a multiprocessor's copy engine (TMA), and the barriers in shared memory that
+//! signal their completion (`mbarrier`).
 //!
-//! One thread starts a copy of any length between global and shared memory
-//! ([`copy_to_shared`], [`copy_to_global`]). That into shared memory is waited for
-//! at a [`Barrier`]: it has so many arrivals and bytes to come in each of its
-//! *phases*; when all have come, the phase is over, and those who wait for it go on. From compute
-//! capability 9.0 on; the copies of tensors, which need descriptors from the host, are not here.
+//! One thread starts a copy between global and shared memory ([`copy_to_shared`],
+//! [`copy_to_global`]). A copy into shared memory is waited for at a [`Barrier`]. Each *phase* of
+//! the barrier expects a number of arrivals and of bytes; when all have come, the phase is over and
+//! the threads that wait for it continue. Needs compute capability 9.0 or later. Tensor copies,
+//! which need descriptors from the host, are not provided.
 //!
 //! ```
 //! use cuda_std::bulk_copy::{self, Barrier};
@@ -37,7 +37,7 @@
 //! }
 //! ```
 //!
-//! In the emulator a copy is made at once: that somebody did not wait is not noticed.
+//! The emulator copies at once, so it does not notice a missing wait.
 
 #[cfg(target_arch = "nvptx64")]
 use core::arch::asm;
@@ -51,8 +51,8 @@ use cuda_emulator::intrinsics as emulator;
 #[repr(C, align(8))]
 pub struct Barrier(core::cell::UnsafeCell<u64>);
 
-/// The emulator's barrier: the parity of the phase (bit 0), arrivals that are missing (20 bits), arrivals of
-/// each phase (20 bits), bytes that are missing (23 bits, of two's complement).
+/// The emulator's barrier: the parity of the phase (bit 0), missing arrivals (20 bits), arrivals
+/// per phase (20 bits), missing bytes (23 bits, two's complement).
 #[cfg(not(target_arch = "nvptx64"))]
 #[derive(Clone, Copy)]
 struct State {
@@ -75,7 +75,7 @@ impl State {
         }
     }
 
-    /// The bits, in the next phase if this one is over.
+    /// The bits; moves to the next phase first if this one is over.
     fn bits(mut self) -> u64 {
         if self.missing == 0 && self.bytes == 0 {
             self.parity ^= 1;
@@ -85,27 +85,27 @@ impl State {
     }
 }
 
-/// Changes the emulator's barrier.
+/// Changes the state of the emulator's barrier atomically.
 #[cfg(not(target_arch = "nvptx64"))]
 #[track_caller]
 unsafe fn change(barrier: *const Barrier, change: impl Fn(&mut State)) {
     if emulator::in_kernel() {
         emulator::atomic();
     }
-    // SAFETY: valid and aligned, as the caller promises; accessed by atomics alone.
+    // SAFETY: valid and aligned, as the caller promises; accessed only by atomics.
     let bits = unsafe { AtomicU64::from_ptr((*barrier).0.get()) };
     let changed = |bits| {
         let mut state = State::of(bits);
         change(&mut state);
         Some(state.bits())
     };
-    // It always changes something.
+    // `changed` returns `Some`, so the update cannot fail.
     let _ = bits.fetch_update(Ordering::AcqRel, Ordering::Acquire, changed);
 }
 
-/// Initialises a barrier for `arrivals` arrivals per phase, from 1 to 2²⁰ - 1.
+/// Initialises a barrier for `arrivals` arrivals per phase, from 1 to 2²⁰ - 1 (`mbarrier.init`).
 ///
-/// Others use it after a [`fence_init`] of the same thread and a barrier of the block.
+/// Other threads may use it after this thread calls [`fence_init`] and the block passes a barrier.
 ///
 /// # Safety
 ///
@@ -130,7 +130,8 @@ pub unsafe fn init(barrier: *mut Barrier, arrivals: u32) {
     }
 }
 
-/// Makes barriers that this thread initialised known to the copy engine and to the cluster.
+/// Makes barriers that this thread initialised visible to the copy engine and to the cluster
+/// (`fence.mbarrier_init`).
 #[inline(always)]
 pub fn fence_init() {
     #[cfg(target_arch = "nvptx64")]
@@ -143,8 +144,8 @@ pub fn fence_init() {
     }
 }
 
-/// Makes what this thread wrote to shared memory known to the copy engine: before
-/// [`copy_to_global`], and before the barrier of the block that precedes it.
+/// Makes this thread's writes to shared memory visible to the copy engine (`fence.proxy.async`):
+/// call it before [`copy_to_global`], and before the barrier of the block that precedes that.
 #[inline(always)]
 pub fn fence_shared() {
     #[cfg(target_arch = "nvptx64")]
@@ -154,11 +155,11 @@ pub fn fence_shared() {
     }
 }
 
-/// Arrives at a barrier.
+/// Arrives at a barrier (`mbarrier.arrive`).
 ///
 /// # Safety
 ///
-/// `barrier` is initialised, and the phase misses an arrival.
+/// `barrier` is initialised, and an arrival is missing in its phase.
 #[inline(always)]
 #[track_caller]
 pub unsafe fn arrive(barrier: *const Barrier) {
@@ -178,11 +179,12 @@ pub unsafe fn arrive(barrier: *const Barrier) {
     }
 }
 
-/// Arrives at a barrier, and says that copies of `bytes` bytes more belong to this phase.
+/// Arrives at a barrier and adds `bytes` to the bytes that copies bring in this phase
+/// (`mbarrier.arrive.expect_tx`).
 ///
 /// # Safety
 ///
-/// As [`arrive`]; in one phase at most 2²⁰ - 1 bytes are missing.
+/// As for [`arrive`]; at most 2²⁰ - 1 bytes are missing in one phase.
 #[inline(always)]
 #[track_caller]
 pub unsafe fn arrive_expecting(barrier: *const Barrier, bytes: u32) {
@@ -207,12 +209,12 @@ pub unsafe fn arrive_expecting(barrier: *const Barrier, bytes: u32) {
     }
 }
 
-/// Whether the phase of this parity is over: 0 for a barrier's first phase, 1 for the second, 0 for the
-/// third. It may wait a while before it says no.
+/// Whether the phase of this parity is over (`mbarrier.try_wait.parity`): 0 for a barrier's first
+/// phase, 1 for the second, 0 for the third. It may wait a while before it returns `false`.
 ///
 /// # Safety
 ///
-/// `barrier` is initialised, and its phase is that of this parity or the next one.
+/// `barrier` is initialised, and is in the phase of this parity or in the next one.
 #[inline(always)]
 #[must_use]
 #[track_caller]
@@ -248,7 +250,7 @@ pub unsafe fn is_over(barrier: *const Barrier, parity: u32) -> bool {
 ///
 /// # Safety
 ///
-/// As [`is_over`].
+/// As for [`is_over`].
 #[inline(always)]
 #[track_caller]
 pub unsafe fn wait(barrier: *const Barrier, parity: u32) {
@@ -256,14 +258,14 @@ pub unsafe fn wait(barrier: *const Barrier, parity: u32) {
     while !unsafe { is_over(barrier, parity) } {}
 }
 
-/// Starts copying `bytes` bytes from global to shared memory; as they come, `barrier` misses so
-/// many less (`cp.async.bulk`).
+/// Starts copying `bytes` bytes from global to shared memory (`cp.async.bulk`); the bytes that
+/// arrive are subtracted from those missing at `barrier`.
 ///
 /// # Safety
 ///
-/// `dst` is in shared memory of the block and valid for writes, `src` in global memory and valid for
-/// reads, of `bytes` bytes; all three are multiples of 16. Until the barrier's phase is over nobody
-/// reads `dst` or writes either. `barrier` is initialised.
+/// `dst` is in shared memory of the block and valid for writes, `src` in global memory and valid
+/// for reads, of `bytes` bytes; all three are multiples of 16. Until the barrier's phase is over
+/// nobody reads `dst`, and nobody writes `dst` or `src`. `barrier` is initialised.
 #[inline(always)]
 #[track_caller]
 pub unsafe fn copy_to_shared(dst: *mut u8, src: *const u8, bytes: u32, barrier: *const Barrier) {
@@ -290,8 +292,9 @@ pub unsafe fn copy_to_shared(dst: *mut u8, src: *const u8, bytes: u32, barrier: 
     }
 }
 
-/// Starts copying `bytes` bytes from shared to global memory; see [`commit`]. What threads wrote there
-/// must be known to the copy engine: [`fence_shared`], then a barrier of the block.
+/// Starts copying `bytes` bytes from shared to global memory (`cp.async.bulk`); [`commit`] adds the
+/// copy to a group. The threads' writes to `src` must be visible to the copy engine: call
+/// [`fence_shared`], then a barrier of the block.
 ///
 /// # Safety
 ///
@@ -321,7 +324,7 @@ pub unsafe fn copy_to_global(dst: *mut u8, src: *const u8, bytes: u32) {
     }
 }
 
-/// What the hardware asks of a copy.
+/// Panics unless addresses and length are multiples of 16, which the hardware requires.
 #[cfg(not(target_arch = "nvptx64"))]
 #[track_caller]
 fn whole(dst: *const u8, src: *const u8, bytes: u32) {
@@ -337,7 +340,8 @@ fn whole(dst: *const u8, src: *const u8, bytes: u32) {
     }
 }
 
-/// Ties the copies into global memory that this thread started since the last time into a group.
+/// Commits the copies into global memory that this thread started since its last commit as a group
+/// (`cp.async.bulk.commit_group`).
 #[inline(always)]
 pub fn commit() {
     #[cfg(target_arch = "nvptx64")]
@@ -347,7 +351,7 @@ pub fn commit() {
     }
 }
 
-/// Waits until at most `N` of this thread's groups are under way.
+/// Waits until at most `N` of this thread's groups are pending (`cp.async.bulk.wait_group`).
 #[inline(always)]
 pub fn wait_group<const N: u32>() {
     #[cfg(target_arch = "nvptx64")]

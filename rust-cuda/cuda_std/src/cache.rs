@@ -1,4 +1,4 @@
-//! Loads and stores of global memory that say how to be cached.
+//! Loads and stores of global memory with a caching hint.
 //!
 //! | function | PTX | for |
 //! |---|---|---|
@@ -17,15 +17,15 @@
 //! unsafe { cuda_std::cache::load_readonly(&three) };
 //! ```
 //!
-//! nor does an alignment below the size:
+//! An alignment below the size does not compile either:
 //!
 //! ```compile_fail
 //! let four = [1.0_f32; 4];
 //! unsafe { cuda_std::cache::load_readonly(&four) };
 //! ```
 //!
-//! On the host they are plain loads and stores, which panic where a GPU would refuse the
-//! address because it is not aligned. Upstream has none of them.
+//! On the host they are plain loads and stores, which panic at an address that
+//! is not aligned, as a GPU would fault. Upstream has none of them.
 //!
 //! ```
 //! use cuda_std::cache::{load_readonly, store_streaming};
@@ -59,7 +59,7 @@
 #[cfg(target_arch = "nvptx64")]
 use core::arch::asm;
 
-/// Refuses, at compile time, what is not one access of the hardware.
+/// Checks at compile time that a `T` takes one access of the hardware.
 struct Access<T>(core::marker::PhantomData<T>);
 
 impl<T> Access<T> {
@@ -82,8 +82,8 @@ macro_rules! load {
         #[inline(always)]
         pub unsafe fn $name<T: Copy>(pointer: *const T) -> T {
             const { Access::<T>::CHECK };
-            // SAFETY: as the caller promises. The words have T's size, alignment
-            // does not matter to a copy of a value, and the bits are those of a
+            // SAFETY: as the caller promises. The words have T's size,
+            // `transmute_copy` needs no alignment, and the bits are valid for
             // T: they were read from one.
             #[cfg(target_arch = "nvptx64")]
             unsafe {
@@ -159,10 +159,11 @@ macro_rules! load {
 }
 
 load! {
-    /// Loads through the read-only (texture) path, which does not keep up with
+    /// Loads through the read-only (texture) cache, which is not coherent with
     /// writes: `ld.global.nc`, CUDA's `__ldg`.
     ///
-    /// The compiler may move such a load past barriers, and merge two of them.
+    /// The compiler may move such a load past barriers, and merge two such
+    /// loads.
     ///
     /// # Safety
     ///
@@ -172,8 +173,8 @@ load! {
 }
 
 load! {
-    /// Loads a value that is likely to be read once, first to be evicted:
-    /// `ld.global.cs`, CUDA's `__ldcs`.
+    /// Loads a value that is likely to be read once; its cache line is evicted
+    /// first: `ld.global.cs`, CUDA's `__ldcs`.
     ///
     /// # Safety
     ///
@@ -182,8 +183,7 @@ load! {
 }
 
 load! {
-    /// Loads past the multiprocessor's own cache, from the device's:
-    /// `ld.global.cg`, CUDA's `__ldcg`.
+    /// Loads from the L2 cache, bypassing L1: `ld.global.cg`, CUDA's `__ldcg`.
     ///
     /// # Safety
     ///
@@ -268,8 +268,8 @@ macro_rules! store {
 }
 
 store! {
-    /// Stores a value that is not likely to be read again soon, first to be
-    /// evicted: `st.global.cs`, CUDA's `__stcs`.
+    /// Stores a value that is not likely to be read again soon; its cache line
+    /// is evicted first: `st.global.cs`, CUDA's `__stcs`.
     ///
     /// # Safety
     ///
@@ -278,8 +278,7 @@ store! {
 }
 
 store! {
-    /// Stores past the multiprocessor's own cache, to the device's:
-    /// `st.global.cg`, CUDA's `__stcg`.
+    /// Stores to the L2 cache, bypassing L1: `st.global.cg`, CUDA's `__stcg`.
     ///
     /// # Safety
     ///

@@ -1,6 +1,6 @@
-//! Choosing code by the compute capability that the kernel is compiled for.
+//! Chooses code by the compute capability that the kernel is compiled for.
 
-/// A compute capability: what a generation of GPUs can do.
+/// A compute capability: the version of a GPU's instruction set and features.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum ComputeCapability {
@@ -47,11 +47,11 @@ pub enum ComputeCapability {
 impl ComputeCapability {
     /// The compute capability that this code is compiled for.
     ///
-    /// A constant: of an `if` that compares it only one branch is compiled into
+    /// It is a constant: an `if` that compares it compiles only one branch into
     /// the kernel. On the device it is the target's (`-C target-cpu`, which
-    /// `cuda_builder` sets; the name recalls the environment variable that
-    /// upstream's builder hands it by). In the emulator it is the newest that
-    /// any function here has a requirement of, 9.0.
+    /// `cuda_builder` sets; upstream's builder passes it in the environment
+    /// variable that gives the function its name). In the emulator it is 9.0,
+    /// the newest that any function of this crate requires.
     ///
     /// ```
     /// use cuda_std::cfg::ComputeCapability;
@@ -69,7 +69,7 @@ impl ComputeCapability {
         if !cfg!(target_arch = "nvptx64") {
             return Self::Compute90;
         }
-        // A target has the features of all before it: the newest one decides.
+        // A target has the features of all earlier ones, so the newest decides.
         if cfg!(target_feature = "sm_120") {
             Self::Compute120
         } else if cfg!(target_feature = "sm_101") {
@@ -91,7 +91,7 @@ impl ComputeCapability {
         } else if cfg!(target_feature = "sm_72") {
             Self::Compute72
         } else {
-            // Nothing older compiles this crate.
+            // This crate does not compile for older targets.
             Self::Compute70
         }
     }

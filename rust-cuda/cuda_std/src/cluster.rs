@@ -1,11 +1,11 @@
-//! Clusters of blocks, their shared memory, launches that follow one another early, and the barrier
-//! of a whole grid.
+//! Clusters of blocks, their distributed shared memory, programmatic dependent launch, and the
+//! barrier of a whole grid.
 //!
-//! A cluster is a few blocks that run at the same time on neighbouring multiprocessors and can
-//! reach each other's shared memory. Its size is said at the launch; without, each block is a
-//! cluster of its own. From compute capability 9.0 on.
+//! A cluster is a group of blocks that run at the same time on neighbouring multiprocessors and can
+//! access each other's shared memory. The launch gives its size; by default each block is a cluster
+//! of its own. Needs compute capability 9.0 or later.
 //!
-//! In the emulator every cluster is of one block, whatever the launch says.
+//! In the emulator every cluster has one block, whatever the launch says.
 
 #[cfg(target_arch = "nvptx64")]
 use core::arch::asm;
@@ -22,7 +22,7 @@ macro_rules! register {
     }};
 }
 
-/// The number of the calling thread's block in its cluster, from 0.
+/// The rank of the calling thread's block in its cluster, from 0 (`%cluster_ctarank`).
 #[inline(always)]
 #[must_use]
 pub fn block_rank() -> u32 {
@@ -32,7 +32,7 @@ pub fn block_rank() -> u32 {
     0
 }
 
-/// How many blocks the cluster has.
+/// The number of blocks in the cluster (`%cluster_nctarank`).
 #[inline(always)]
 #[must_use]
 pub fn blocks() -> u32 {
@@ -42,11 +42,11 @@ pub fn blocks() -> u32 {
     1
 }
 
-/// Waits for all threads of the cluster; what they wrote to shared and to global memory before is
-/// seen after (`barrier.cluster`).
+/// Waits for all threads of the cluster (`barrier.cluster`). Their writes to shared and global
+/// memory before the barrier are visible after it.
 ///
-/// All threads of the cluster must arrive. A block must not end while others use its shared
-/// memory: that takes such a barrier at the end.
+/// All threads of the cluster must arrive. A block must not end while others use its shared memory:
+/// this barrier at the end ensures that.
 #[inline(always)]
 #[track_caller]
 pub fn sync_cluster() {
@@ -62,13 +62,13 @@ pub fn sync_cluster() {
     crate::thread::sync_threads();
 }
 
-/// The address that `pointer`, into shared memory of the calling thread's block, has in block
-/// number `rank` of the cluster (`mapa`): distributed shared memory.
+/// Maps `pointer`, into shared memory of the calling thread's block, to the same place in block
+/// `rank` of the cluster (`mapa`): distributed shared memory.
 ///
 /// # Safety
 ///
-/// `pointer` is into the block's shared memory, `rank` below [`blocks`]. The result may be used while that
-/// block runs.
+/// `pointer` points into the block's shared memory, and `rank` is below [`blocks`]. The result may
+/// be used while that block runs.
 #[inline(always)]
 #[must_use]
 pub unsafe fn in_block<T>(pointer: *mut T, rank: u32) -> *mut T {
@@ -88,9 +88,9 @@ pub unsafe fn in_block<T>(pointer: *mut T, rank: u32) -> *mut T {
     }
 }
 
-/// Lets the next launch in the stream begin, when it was asked to be early (programmatic dependent
-/// launch, `griddepcontrol.launch_dependents`): as soon as all blocks have said so or
-/// ended. It does nothing else.
+/// Lets the next launch in the stream begin early if it was launched with programmatic dependent
+/// launch (`griddepcontrol.launch_dependents`): it may begin as soon as all blocks have called this
+/// or ended. It has no other effect.
 #[inline(always)]
 pub fn launch_dependents() {
     #[cfg(target_arch = "nvptx64")]
@@ -100,9 +100,9 @@ pub fn launch_dependents() {
     }
 }
 
-/// Waits until the launches before, which this one did not wait for, have ended and what they
-/// wrote is seen (`griddepcontrol.wait`). It does nothing in a launch that was not early, nor in
-/// the emulator, where none is.
+/// Waits until the earlier launches that this one did not wait for have ended and their writes are
+/// visible (`griddepcontrol.wait`). It does nothing in a launch that did not begin early, nor in
+/// the emulator, where none does.
 #[inline(always)]
 pub fn wait_for_launches_before() {
     #[cfg(target_arch = "nvptx64")]
@@ -114,12 +114,12 @@ pub fn wait_for_launches_before() {
 
 /// Waits for all threads of the grid.
 ///
-/// `arrived` is a number in global memory, 0 before its first use. All barriers of a launch may use the
-/// same one, and later launches go on with what is left in it.
+/// `arrived` points to a number in global memory, 0 before its first use. All barriers of a launch
+/// may share it, and later launches may continue with the number it then holds.
 ///
 /// # Safety
 ///
-/// All threads of the grid come here, and all blocks are on the GPU at once: the launch is a
+/// All threads of the grid call this, and all blocks are on the GPU at once: the launch is a
 /// cooperative one. `arrived` is valid and used for nothing else meanwhile.
 ///
 /// # Panics
@@ -141,8 +141,8 @@ pub unsafe fn sync_grid(arrived: *mut u32) {
                 thread::block_idx_z(),
             ];
             let blocks = thread::grid_dim_x() * thread::grid_dim_y() * thread::grid_dim_z();
-            // The first block adds what is missing to half the range, so that the last to come turns
-            // the highest bit, and the count below is as before.
+            // All blocks together add `TURN`: the last to arrive flips the highest bit, and the
+            // bits below are as before.
             const TURN: u32 = 1 << 31;
             let own = match x | y | z {
                 0 => TURN - (blocks - 1),

@@ -1,26 +1,26 @@
-//! Floating-point functions where there is no `std`: [`GpuFloat`].
+//! Floating-point functions for kernels without `std`: [`GpuFloat`].
 //!
-//! The functions are `std`'s, by name and by meaning, for `f32` and `f64`. There
-//! are two kinds:
+//! The functions have the names and meanings of `std`'s, for `f32` and `f64`.
+//! There are two kinds:
 //!
-//! - what the GPU has an instruction for that rounds correctly (`floor`, `sqrt`,
-//!   `mul_add`, …) is that instruction;
-//! - everything else (`sin`, `exp`, `powf`, …) is software of this crate, the same on
-//!   the device and on the host; for `f32` it computes in single precision alone
-//!   (`docs/mathematics.md` has the errors and the costs).
+//! - a function for which the GPU has a correctly rounded instruction (`floor`,
+//!   `sqrt`, `mul_add`, …) is that instruction;
+//! - every other function (`sin`, `exp`, `powf`, …) is software of this crate,
+//!   the same on the device and on the host; for `f32` it computes in single
+//!   precision alone (`docs/mathematics.md` lists the errors and the costs).
 //!
-//! So a kernel that runs in the emulator gets the bits it gets on the GPU,
-//! except from [`GpuFloat::rsqrt`] and [`GpuFloat::rsqrt_ftz`], which are the
-//! hardware's approximations, and except for which NaN a NaN is.
+//! So a kernel gives the same bits in the emulator and on the GPU, except for
+//! [`GpuFloat::rsqrt`], [`GpuFloat::rsqrt_ftz`] and [`GpuFloat::rsqrt_coarse`],
+//! which are the hardware's approximations, and for the bits of a NaN.
 //!
-//! In a crate that has `std`, `x.sin()` means `std`'s method, whose bits are the
-//! platform's, even with this trait in scope: inherent methods come first. A
-//! kernel crate that is `no_std` on the host as well means this trait everywhere.
+//! In a crate with `std`, `x.sin()` is `std`'s method, with the platform's
+//! bits, even with this trait in scope: inherent methods come first. In a
+//! kernel crate that is `no_std` on the host as well it is always this trait's.
 //!
 //! The operator `%` on floats is not one of these functions: LLVM's backend for
-//! NVIDIA GPUs expands it to a division and a subtraction, which rounds where
-//! `fmod` is exact. [`GpuFloat::rem_euclid`] and [`GpuFloat::div_euclid`] do not
-//! use it.
+//! NVIDIA GPUs expands it to a division and a subtraction, which rounds,
+//! whereas `fmod` is exact. [`GpuFloat::rem_euclid`] and
+//! [`GpuFloat::div_euclid`] do not use it.
 
 /// Floating-point functions for kernels; implemented for `f32` and `f64`.
 ///
@@ -68,7 +68,8 @@ pub trait GpuFloat: Copy + PartialOrd + private::Sealed {
     fn div_euclid(self, rhs: Self) -> Self;
     /// The least non-negative remainder of `self` modulo `rhs`.
     ///
-    /// Below `rhs.abs()`, except that a tiny negative `self` can round to it.
+    /// It is below `rhs.abs()`, except that for a tiny negative `self` it can
+    /// round to that.
     #[must_use = "method returns a new number and does not mutate the original value"]
     fn rem_euclid(self, rhs: Self) -> Self;
     /// `self` to an integer power, by repeated squaring.
@@ -153,47 +154,49 @@ pub trait GpuFloat: Copy + PartialOrd + private::Sealed {
     #[must_use = "method returns a new number and does not mutate the original value"]
     fn atanh(self) -> Self;
 
-    /// The reciprocal of the square root, by the hardware's approximation
-    /// (`rsqrt.approx`): for `f32` within 2^-22.9 of the true value, relatively.
+    /// The reciprocal square root by the hardware's approximation
+    /// (`rsqrt.approx`): for `f32` with a relative error of at most 2^-22.9.
     ///
-    /// Not in upstream's trait. On the host it is `1 / sqrt(self)`, which differs
-    /// in the last bits; a test that compares the two needs a tolerance.
+    /// Not in upstream's trait. On the host it is `1 / sqrt(self)`, which
+    /// differs in the last bits; a test that compares the two needs a
+    /// tolerance.
     #[must_use = "method returns a new number and does not mutate the original value"]
     fn rsqrt(self) -> Self;
 
-    /// [`rsqrt`](Self::rsqrt) that takes subnormal numbers for zero
-    /// (`rsqrt.approx.ftz`): one instruction where `rsqrt` is four, for `f32`.
+    /// [`rsqrt`](Self::rsqrt) that treats subnormal numbers as zero
+    /// (`rsqrt.approx.ftz`): for `f32` one instruction instead of four.
     ///
     /// For `f64` it is `rsqrt`. Not in upstream's trait.
     #[must_use = "method returns a new number and does not mutate the original value"]
     fn rsqrt_ftz(self) -> Self;
 
-    /// What the hardware has of `1 / sqrt(self)` in one instruction
-    /// (`rsqrt.approx.ftz`): for `f32` [`rsqrt_ftz`](Self::rsqrt_ftz); for `f64` some
-    /// 20 bits, found from the upper half of the argument, the lower half of the
-    /// result being zero. A start for a refinement of one's own.
+    /// A coarse reciprocal square root in one instruction (`rsqrt.approx.ftz`),
+    /// to be refined by the caller. For `f32` it is
+    /// [`rsqrt_ftz`](Self::rsqrt_ftz). For `f64` it has about 20 bits: it uses
+    /// the upper half of the argument, and the lower half of the result is
+    /// zero.
     ///
-    /// Not in upstream's trait. On the host the halves are cut off likewise.
+    /// Not in upstream's trait. The host cuts off the same halves.
     #[must_use = "method returns a new number and does not mutate the original value"]
     fn rsqrt_coarse(self) -> Self;
 
-    /// The lesser of two, as IEEE 754-2019 defines `minimum`: NaN if one of them is
-    /// NaN, and -0 is less than +0.
+    /// The lesser of two numbers by IEEE 754-2019's `minimum`: NaN if one of
+    /// them is NaN, and -0 is less than +0.
     ///
-    /// Not in upstream's trait. Which NaN it is depends on the device.
+    /// Not in upstream's trait. The bits of a NaN depend on the device.
     #[must_use = "method returns a new number and does not mutate the original value"]
     fn minimum(self, other: Self) -> Self;
 
-    /// The greater of two, as IEEE 754-2019 defines `maximum`: NaN if one of them is
-    /// NaN, and +0 is greater than -0.
+    /// The greater of two numbers by IEEE 754-2019's `maximum`: NaN if one of
+    /// them is NaN, and +0 is greater than -0.
     ///
-    /// Not in upstream's trait. Which NaN it is depends on the device.
+    /// Not in upstream's trait. The bits of a NaN depend on the device.
     #[must_use = "method returns a new number and does not mutate the original value"]
     fn maximum(self, other: Self) -> Self;
 }
 
 mod private {
-    /// Closed, so that functions can be added without breaking anyone.
+    /// Sealed, so that functions can be added without breaking anyone.
     pub trait Sealed {}
     impl Sealed for f32 {}
     impl Sealed for f64 {}
@@ -201,7 +204,8 @@ mod private {
 
 use crate::math::{double, single};
 
-/// What is correctly rounded: an instruction on the device, `std` on the host.
+/// The correctly rounded functions: an instruction on the device, `std` on the
+/// host.
 #[cfg(target_arch = "nvptx64")]
 pub(crate) mod exact {
     pub use core::{f32::math as f32, f64::math as f64};
@@ -486,9 +490,9 @@ mod extremum {
         }
     }
 
-    /// The instruction there is prefers numbers to NaN, so NaN is looked for.
-    /// LLVM's own expansion of `minimum` does not know that the instruction orders
-    /// zeros, and is three times as long.
+    /// The hardware's instruction returns the number if the other operand is
+    /// NaN, so NaN is tested for. LLVM's own expansion of `minimum` does not
+    /// use that the instruction orders zeros, and is three times as long.
     macro_rules! by_number {
         ($float:ident, $minimum:ident, $maximum:ident) => {
             pub mod $float {
@@ -530,7 +534,8 @@ mod extremum {
                     } else if b < a {
                         b
                     } else if a == b {
-                        // The same bits, or zeros of both signs: -0 has the sign.
+                        // Equal bits, or zeros of both signs: the sign bit of
+                        // -0 stays.
                         $float::from_bits(a.to_bits() | b.to_bits())
                     } else {
                         $float::NAN
@@ -554,7 +559,8 @@ mod extremum {
     extremum!(f64);
 }
 
-/// The host's counterpart of flushing to zero.
+/// The host's versions of the approximations that flush subnormal numbers to
+/// zero.
 #[cfg(not(target_arch = "nvptx64"))]
 mod host {
     pub fn rsqrt_ftz_f(x: f32) -> f32 {
@@ -579,7 +585,7 @@ mod host {
         };
         let inverse = 1.0 / x.sqrt();
         if inverse.is_finite() {
-            // To the nearest: the carry may go into the exponent.
+            // Rounds to the nearest; the carry may go into the exponent.
             f64::from_bits((inverse.to_bits() + (LOWER / 2 + 1)) & !LOWER)
         } else {
             inverse

@@ -1,18 +1,19 @@
-//! [`FloatExt`].
+//! Less common floating-point functions for kernels: [`FloatExt`].
 
 use crate::math::{double, single};
 
 mod private {
-    /// Closed, so that functions can be added without breaking anyone.
+    /// Sealed, so that functions can be added without breaking anyone.
     pub trait Sealed {}
     impl Sealed for f32 {}
     impl Sealed for f64 {}
 }
 
-/// Less common functions of `f32` and `f64`, which `std` has not.
+/// Less common functions of `f32` and `f64` that `std` lacks.
 ///
-/// Computed in software on the device and on the host alike, with the same bits on
-/// both; `docs/mathematics.md` has the errors. (Upstream's are those of NVIDIA's libdevice, on the device only.)
+/// They are software of this crate, with the same bits on the device and on the
+/// host; `docs/mathematics.md` lists the errors. (Upstream's are NVIDIA's
+/// libdevice's, on the device only.)
 ///
 /// ```
 /// use cuda_std::FloatExt;
@@ -28,7 +29,8 @@ pub trait FloatExt: Sized + private::Sealed {
     /// The error function, `2/√π ∫₀ˣ exp(-t²) dt`.
     #[must_use]
     fn error_function(self) -> Self;
-    /// One minus the error function, accurate where that is close to 1.
+    /// One minus the error function, accurate where the error function is close
+    /// to 1.
     #[must_use]
     fn complementary_error_function(self) -> Self;
     /// The `x` whose complementary error function is `self`; NaN outside 0 to 2.
@@ -63,7 +65,8 @@ pub trait FloatExt: Sized + private::Sealed {
     /// The natural logarithm of `1 + self`, accurate near zero.
     #[must_use]
     fn log1p(self) -> Self;
-    /// The distribution function of the standard normal distribution.
+    /// The cumulative distribution function of the standard normal
+    /// distribution.
     #[must_use]
     fn norm_cdf(self) -> Self;
     /// The inverse of [`norm_cdf`](Self::norm_cdf), for `self` from 0 to 1.

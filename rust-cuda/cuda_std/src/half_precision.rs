@@ -1,14 +1,16 @@
-//! `f16` and `bf16` by the hardware's instructions: the fused operation, and pairs.
+//! Half-precision arithmetic (`f16`, `bf16`) by the hardware's instructions: fused multiply-add,
+//! and pairs of numbers.
 //!
-//! The operators and comparisons of [`f16`](struct@f16) and [`bf16`] themselves are instructions on
-//! the device already (`cuda_builder` sees to it): `a * b + c` of `f16` is a `mul.rn.f16` and
-//! an `add.rn.f16`. Of `bf16` `from_f32`, `to_f32` and `==` are some ten instructions on integers;
-//! [`HalfFloat`] has each as one. What the crate `half` lacks is here: the fused multiply-add, and two
-//! numbers in one register, on which an instruction does two operations.
+//! The operators and comparisons of [`f16`](struct@f16) and [`bf16`] themselves already compile to
+//! instructions on the device (`cuda_builder` arranges that): `a * b + c` of `f16` is a
+//! `mul.rn.f16` and an `add.rn.f16`. `from_f32`, `to_f32` and `==` of `bf16` take some ten integer
+//! instructions; [`HalfFloat`] does each in one. This module adds what the crate `half` lacks: the
+//! fused multiply-add, and pairs of numbers in one register, on which an instruction does two
+//! operations.
 //!
-//! Everything is rounded to nearest, ties to even, and keeps subnormal numbers, so device
-//! and host give the same bits, except for which NaN a NaN is. `bf16` has instructions
-//! from compute capability 8.0 on; for less the host's arithmetic is compiled.
+//! All operations round to nearest, ties to even, and keep subnormal numbers, so device and host
+//! give the same bits, except for the bits of a NaN. `bf16` has instructions from compute
+//! capability 8.0 on; for older targets the host's software is compiled.
 //!
 //! ```
 //! use cuda_std::f16;
@@ -32,7 +34,7 @@ use half::{bf16, f16};
 mod private {
     use half::{bf16, f16};
 
-    /// What pairs are made of. Each function is given bits.
+    /// The operations on the bits of a number or of a pair.
     pub trait Sealed: Copy + 'static {
         fn fma(a: u16, b: u16, c: u16) -> u16;
         fn round(x: f32) -> u16;
@@ -45,7 +47,8 @@ mod private {
         fn pair_min(a: u32, b: u32) -> u32;
         fn pair_max(a: u32, b: u32) -> u32;
         fn pair_round(x: f32, y: f32) -> u32;
-        /// A mask of 16 bits for each element.
+        /// `pair_lt`, `pair_le` and `pair_eq` give a mask of 16 bits for each element, all ones
+        /// where the comparison holds.
         fn pair_lt(a: u32, b: u32) -> u32;
         fn pair_le(a: u32, b: u32) -> u32;
         fn pair_eq(a: u32, b: u32) -> u32;
@@ -176,7 +179,7 @@ mod private {
     software!(bf16);
 }
 
-/// To single precision: exact.
+/// Conversion to single precision, which is exact.
 trait Widen {
     fn widen(self) -> f32;
 }
@@ -189,21 +192,20 @@ impl Widen for f16 {
 }
 
 impl Widen for bf16 {
-    /// Its bits are the upper half of those; `to_f32` makes NaN quiet besides.
+    /// The number's bits are the upper half of the `f32`'s; `to_f32` also makes a NaN quiet.
     #[inline(always)]
     fn widen(self) -> f32 {
         f32::from_bits(u32::from(self.to_bits()) << 16)
     }
 }
 
-/// `a b + c`, rounded to odd: to the number of lower magnitude, with its last bit set where
-/// something was cut off. Rounding that to a half-precision number gives what rounding the
-/// exact value gives.
+/// `a b + c`, rounded to odd: rounded towards zero, with the last bit set where something was cut
+/// off. Rounding that to half precision gives the same as rounding the exact value.
 #[cfg(not(all(target_arch = "nvptx64", target_feature = "sm_80")))]
 fn fused(a: f64, b: f64, c: f64) -> f32 {
-    // Exact: at most 11 bits each, and exponents far from the ends.
+    // Exact: at most 11 bits each, and exponents far from the limits.
     let product = a * b;
-    // The sum and its error, exactly (D. E. Knuth's).
+    // The sum and its exact error (D. E. Knuth's TwoSum).
     let sum = product + c;
     let part = sum - product;
     let error = (product - (sum - part)) + (c - part);
@@ -216,7 +218,7 @@ fn fused(a: f64, b: f64, c: f64) -> f32 {
     if exact {
         return single;
     }
-    // Whether the nearest number is beyond the exact one, seen from zero.
+    // Whether `single` is larger in magnitude than the exact value.
     let beyond = if back == sum {
         (error < 0.0) == (sum > 0.0)
     } else {
@@ -227,7 +229,7 @@ fn fused(a: f64, b: f64, c: f64) -> f32 {
     f32::from_bits(single.to_bits() | 1)
 }
 
-/// The smaller of two numbers; the other where one is NaN. Zeros are ordered.
+/// The smaller of two numbers; if one is NaN, the other. -0 is smaller than +0.
 #[cfg(not(all(target_arch = "nvptx64", target_feature = "sm_80")))]
 fn smaller(x: f32, y: f32) -> f32 {
     if x.is_nan() || (y < x) || (x == y && y.is_sign_negative()) {
@@ -237,7 +239,7 @@ fn smaller(x: f32, y: f32) -> f32 {
     }
 }
 
-/// An operation on each element.
+/// Applies an operation to each element of two pairs.
 #[cfg(not(all(target_arch = "nvptx64", target_feature = "sm_80")))]
 fn each<T: private::Sealed>(a: u32, b: u32, operation: fn(f32, f32) -> f32) -> u32 {
     let of = |shift| {
@@ -247,7 +249,7 @@ fn each<T: private::Sealed>(a: u32, b: u32, operation: fn(f32, f32) -> f32) -> u
     of(0) | of(16) << 16
 }
 
-/// A mask of 16 bits for each element.
+/// Compares each element of two pairs; gives a mask of 16 bits for each.
 #[cfg(not(all(target_arch = "nvptx64", target_feature = "sm_80")))]
 fn compare<T: private::Sealed>(a: u32, b: u32, holds: fn(&f32, &f32) -> bool) -> u32 {
     let of = |shift| {
@@ -257,22 +259,23 @@ fn compare<T: private::Sealed>(a: u32, b: u32, holds: fn(&f32, &f32) -> bool) ->
     of(0) | of(16) << 16
 }
 
-/// What `half`'s types lack; implemented for [`f16`](struct@f16) and [`bf16`].
+/// Operations that `half`'s types lack, or compile to more than one instruction; implemented for
+/// [`f16`](struct@f16) and [`bf16`].
 pub trait HalfFloat: Copy + private::Sealed {
     /// `self * a + b`, rounded once (`fma.rn.f16`).
     #[must_use]
     fn mul_add(self, a: Self, b: Self) -> Self;
-    /// The number nearest to `x` (`cvt.rn.f16.f32`).
+    /// The number nearest to `x`, ties to even (`cvt.rn.f16.f32`).
     ///
-    /// The value of the type's own `from_f32`.
+    /// The same value as the type's own `from_f32`.
     #[must_use]
     fn round_from_f32(x: f32) -> Self;
-    /// The number in single precision, exactly (`cvt.f32.f16`; of `bf16` a shift).
+    /// The number in single precision, exactly (`cvt.f32.f16`; for `bf16` a shift).
     ///
-    /// The value of the type's own `to_f32`, which for `bf16` looks for NaN as well.
+    /// The same value as the type's own `to_f32`, which for `bf16` also tests for NaN.
     #[must_use]
     fn widen_to_f32(self) -> f32;
-    /// Whether the two are equal, by one instruction (`setp.eq.f16`), which `==` is not.
+    /// Whether the two numbers are equal, in one instruction (`setp.eq.f16`), unlike `==`.
     #[must_use]
     fn equals(self, other: Self) -> bool;
     /// The number with these bits.
@@ -316,8 +319,8 @@ macro_rules! half_float {
 
 half_float!(f16 bf16);
 
-/// Two half-precision numbers in 32 bits, the first in the lower half: as `[T; 2]` in
-/// memory, aligned to 4 bytes, and CUDA C++'s `__half2` or `__nv_bfloat162`.
+/// Two half-precision numbers in 32 bits, the first in the lower half: CUDA C++'s `__half2` or
+/// `__nv_bfloat162`. In memory it is a `[T; 2]` aligned to 4 bytes.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 pub struct Pair<T> {
@@ -340,14 +343,14 @@ impl<T: HalfFloat> Pair<T> {
         Self::from_bits(u32::from(x.bits()) | u32::from(y.bits()) << 16)
     }
 
-    /// `x` twice.
+    /// The pair with `x` as both elements.
     #[must_use]
     #[inline(always)]
     pub fn splat(x: T) -> Self {
         Self::new(x, x)
     }
 
-    /// The pair with these bits, those of its first element lowest.
+    /// The pair with these bits; the lower 16 are its first element's.
     #[must_use]
     #[inline(always)]
     pub fn from_bits(bits: u32) -> Self {
@@ -357,14 +360,14 @@ impl<T: HalfFloat> Pair<T> {
         }
     }
 
-    /// The pair's bits, those of its first element lowest.
+    /// The pair's bits; the lower 16 are its first element's.
     #[must_use]
     #[inline(always)]
     pub fn to_bits(self) -> u32 {
         self.bits
     }
 
-    /// The numbers nearest to `x` and `y` (`cvt.rn.f16x2.f32` from 8.0 on).
+    /// The numbers nearest to `x` and `y` (`cvt.rn.f16x2.f32` from compute capability 8.0 on).
     #[must_use]
     #[inline(always)]
     pub fn round_from_f32(x: f32, y: f32) -> Self {
@@ -392,35 +395,35 @@ impl<T: HalfFloat> Pair<T> {
         Self::from_bits(T::pair_fma(self.bits, a.bits, b.bits))
     }
 
-    /// The smaller of each two elements; the other where one is NaN.
+    /// The smaller of the elements at each position; if one is NaN, the other.
     #[must_use]
     #[inline(always)]
     pub fn min(self, other: Self) -> Self {
         Self::from_bits(T::pair_min(self.bits, other.bits))
     }
 
-    /// The larger of each two elements; the other where one is NaN.
+    /// The larger of the elements at each position; if one is NaN, the other.
     #[must_use]
     #[inline(always)]
     pub fn max(self, other: Self) -> Self {
         Self::from_bits(T::pair_max(self.bits, other.bits))
     }
 
-    /// Whether each element is less than the other's.
+    /// Whether each element is less than `other`'s.
     #[must_use]
     #[inline(always)]
     pub fn less_than(self, other: Self) -> [bool; 2] {
         halves(T::pair_lt(self.bits, other.bits))
     }
 
-    /// Whether each element is less than the other's, or equal to it.
+    /// Whether each element is less than or equal to `other`'s.
     #[must_use]
     #[inline(always)]
     pub fn less_or_equal(self, other: Self) -> [bool; 2] {
         halves(T::pair_le(self.bits, other.bits))
     }
 
-    /// Whether each element equals the other's.
+    /// Whether each element equals `other`'s.
     #[must_use]
     #[inline(always)]
     pub fn equal(self, other: Self) -> [bool; 2] {
@@ -465,7 +468,7 @@ impl<T: HalfFloat> Neg for Pair<T> {
     }
 }
 
-/// Both elements equal the other's.
+/// Two pairs are equal if both elements are.
 impl<T: HalfFloat> PartialEq for Pair<T> {
     #[inline(always)]
     fn eq(&self, other: &Self) -> bool {
@@ -493,8 +496,8 @@ impl<T: HalfFloat + fmt::Debug> fmt::Debug for Pair<T> {
 mod tests {
     use super::*;
 
-    /// The half-precision number nearest to a value known exactly, as a whole number of units of
-    /// `2^scale`: by trying the candidates around the one that `half` gives.
+    /// The half-precision number nearest to an exact value, a whole number of units of `2^scale`;
+    /// tries the candidates around `guess`.
     fn nearest<T: HalfFloat>(value: i128, scale: i32, guess: T) -> u16 {
         let exact = |bits: u16| -> i128 {
             let x = f64::from(T::widen(bits));
@@ -513,7 +516,7 @@ mod tests {
 
     #[test]
     fn a_fused_operation_is_rounded_once() {
-        // Numbers of few exponents, so that 128 bits hold the exact sum, and ties are common.
+        // Few exponents, so that 128 bits hold the exact sum and ties are common.
         let mut state = 1_u64;
         let mut next = || {
             state = state
@@ -529,7 +532,7 @@ mod tests {
             };
             let (a, b, c) = (number(16), number(16), number(16));
             let units = |x: f16, scale: i32| libm::scalbn(x.to_f64(), scale) as i128;
-            // a b in units of 2^-48, c as well.
+            // `a b + c` in units of 2^-48.
             let exact = units(a, 24) * units(b, 24) + units(c, 48);
             let fused = HalfFloat::mul_add(a, b, c);
             assert!(fused.is_finite());
@@ -549,7 +552,7 @@ mod tests {
 
     #[test]
     fn a_value_just_off_a_tie_is_not_rounded_to_even() {
-        // 1 + 2^-11 + 2^-24 in f16: a tie but for its last bit, which f32 has not.
+        // 1 + 2^-10 ± (2^-11 + 2^-21): just beyond a tie between two `f16`s.
         let c = f16::from_f32(1.0 + 1.0 / 1024.0);
         let (a, b) = (f16::from_f32(1.0 / 2048.0 + 1.0 / 2_097_152.0), f16::ONE);
         assert_eq!(
@@ -561,8 +564,8 @@ mod tests {
 
     #[test]
     fn subnormal_products_are_rounded_once() {
-        // In all pairs of significands, with exponents at the end of bf16's range: through f32
-        // and by the fused operation, which is exact.
+        // All pairs of significands, with products at the lower end of `bf16`'s range: the product
+        // through f32 against the fused operation, which rounds once.
         for a in 0x80..=0xff_u16 {
             for b in 0x80..=0xff_u16 {
                 for exponent in 0..18 {

@@ -1,4 +1,5 @@
-//! What launchers need: typed arguments, their packed form, kernel handles.
+//! The host's side of a kernel, for launchers: typed arguments, their packed
+//! form, kernel handles.
 //!
 //! `#[kernel]` generates on the host, beside the function, a type of the same
 //! name that implements [`Kernel`]; its `args` function takes the kernel's
@@ -8,7 +9,7 @@
 //! - runs the kernel function itself, thread by thread ([`Kernel::run_thread`]),
 //!   in the emulator.
 //!
-//! Nothing here launches anything.
+//! This module launches nothing.
 //!
 //! ```
 //! use cuda_std::host::{In, Kernel, Out, ParamPack};
@@ -47,7 +48,8 @@ use core::marker::PhantomData;
 use core::mem::MaybeUninit;
 use core::ptr;
 
-/// An input of a kernel: the address and the length of memory it reads.
+/// An input of a kernel: the address and the length of memory that the kernel
+/// reads.
 ///
 /// For parameters written `&[T]`, `&T`, `*const T` and `*const [T]`. Launchers
 /// implement `From<&TheirBuffer<T>> for In<'_, T>`; the lifetime keeps the buffer
@@ -58,12 +60,12 @@ pub struct In<'a, T> {
     buffer: PhantomData<&'a [T]>,
 }
 
-/// An output of a kernel: the address and the length of memory it writes, and
-/// may read.
+/// An output of a kernel: the address and the length of memory that the kernel
+/// writes, and may read.
 ///
 /// For parameters written `&mut [T]`, `&mut T`, `*mut T` and `*mut [T]`.
-/// Launchers implement `From<&mut TheirBuffer<T>> for Out<'_, T>`, and for no
-/// shared reference.
+/// Launchers implement `From<&mut TheirBuffer<T>> for Out<'_, T>`, but not
+/// `From` of a shared reference.
 pub struct Out<'a, T> {
     addr: u64,
     len: usize,
@@ -92,7 +94,7 @@ macro_rules! buffer_argument {
                 self.addr
             }
 
-            /// The address as a slice has it: never null, not even of no elements.
+            /// The address for a slice: never null, even of no elements.
             #[must_use]
             pub const fn slice_addr(&self) -> u64 {
                 if self.addr == 0 {
@@ -114,8 +116,8 @@ macro_rules! buffer_argument {
                 self.len == 0
             }
 
-            /// The address as a pointer of this process. Of no use for an
-            /// address on the device.
+            /// The address as a pointer of this process; useless for an address
+            /// on the device.
             #[must_use]
             pub fn as_ptr(&self) -> *const T {
                 pointer(self.addr)
@@ -164,8 +166,8 @@ impl<'a, T> In<'a, T> {
     ///
     /// # Safety
     ///
-    /// The address is one of this process, and what [`from_raw`](Self::from_raw)
-    /// was promised still holds.
+    /// The address is one of this process, and the conditions of
+    /// [`from_raw`](Self::from_raw) still hold.
     #[must_use]
     pub unsafe fn as_slice(&self) -> &'a [T] {
         if self.len == 0 {
@@ -177,7 +179,7 @@ impl<'a, T> In<'a, T> {
 }
 
 impl<'a, T> Out<'a, T> {
-    /// The address as a pointer of this process. Of no use for an address on the
+    /// The address as a pointer of this process; useless for an address on the
     /// device.
     #[must_use]
     pub fn as_mut_ptr(&self) -> *mut T {
@@ -194,8 +196,9 @@ impl<'a, T> Out<'a, T> {
     ///
     /// # Safety
     ///
-    /// The address is one of this process, what [`from_raw`](Self::from_raw) was
-    /// promised still holds, and no other reference to the elements is in use.
+    /// The address is one of this process, the conditions of
+    /// [`from_raw`](Self::from_raw) still hold, and no other reference to the
+    /// elements is in use.
     #[must_use]
     #[allow(clippy::mut_from_ref)]
     pub unsafe fn as_mut_slice(&self) -> &'a mut [T] {
@@ -207,8 +210,8 @@ impl<'a, T> Out<'a, T> {
     }
 }
 
-// SAFETY: an address and a length. What lies there is touched only by the
-// kernel, whose launch is unsafe and vouches for it.
+// SAFETY: an address and a length. Only the kernel accesses the memory there,
+// and the caller of its unsafe launch vouches for that.
 unsafe impl<T> Send for In<'_, T> {}
 // SAFETY: as above.
 unsafe impl<T> Sync for In<'_, T> {}
@@ -224,8 +227,8 @@ fn pointer<T>(addr: u64) -> *const T {
     usize::try_from(addr).map_or(ptr::null(), ptr::with_exposed_provenance)
 }
 
-/// The parameters of one launch, as the driver takes them: each parameter's
-/// bytes, aligned, in order.
+/// The parameters of one launch in the driver's form: each parameter's bytes,
+/// aligned, in order.
 ///
 /// ```
 /// use cuda_std::host::ParamPack;
@@ -263,7 +266,7 @@ struct Parameter {
 }
 
 impl ParamPack {
-    /// No parameters yet.
+    /// An empty pack.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -283,15 +286,16 @@ impl ParamPack {
     ///
     /// The alignment of `T` is at most 128 bytes; more does not compile.
     pub fn push_value<T: Copy>(&mut self, value: &T) {
-        // SAFETY: a copy of a `Copy` value is as good as the value.
+        // SAFETY: a `Copy` value may be copied bit for bit.
         unsafe { self.push_bits(value) };
     }
 
-    /// [`push_value`](Self::push_value) of a type that may not be `Copy`.
+    /// Appends a parameter as [`push_value`](Self::push_value) does, of a type
+    /// that need not be `Copy`.
     ///
     /// # Safety
     ///
-    /// The kernel may use a copy of the value although the value lives on.
+    /// The kernel may use a copy of the value while the value itself exists.
     pub unsafe fn push_bits<T>(&mut self, value: &T) {
         const {
             assert!(
@@ -366,18 +370,19 @@ pub unsafe trait Kernel {
     /// The name of the entry point.
     const NAME: &'static str;
 
-    /// What [`launch_bounds`](macro@crate::launch_bounds) says of it, if it has that
-    /// attribute. Launchers refuse larger blocks.
+    /// The numbers of its [`launch_bounds`](macro@crate::launch_bounds)
+    /// attribute, if it has one. Launchers refuse larger blocks.
     const LAUNCH_BOUNDS: Option<LaunchBounds> = None;
 
     /// The arguments of a launch: [`In`], [`Out`] and plain values, as a tuple.
     type Args<'a>;
 
-    /// Appends the parameters of the entry point to `pack`; a slice is two.
+    /// Appends the parameters of the entry point to `pack`; a slice is two,
+    /// address and length.
     fn pack(args: &Self::Args<'_>, pack: &mut ParamPack);
 
-    /// Calls `each` with the name and the address of every parameter that points to
-    /// memory, for messages.
+    /// Calls `each` with the name and the address of every parameter that
+    /// points to memory, for use in messages.
     fn addresses(args: &Self::Args<'_>, each: &mut dyn FnMut(&'static str, u64)) {
         let _ = (args, each);
     }
@@ -397,16 +402,16 @@ pub unsafe trait Kernel {
 /// # Safety
 ///
 /// [`NAME`](Self::NAME) is the symbol's name in the PTX, its type there is
-/// [`Value`](Self::Value), and [`host_address`](Self::host_address) is that of
-/// the static which emulated kernels read.
+/// [`Value`](Self::Value), and [`host_address`](Self::host_address) is the
+/// address of the static that emulated kernels read.
 pub unsafe trait Symbol {
     /// The name of the symbol.
     const NAME: &'static str;
 
-    /// Its type.
+    /// The type of the constant.
     type Value: Copy + 'static;
 
-    /// Where emulated kernels read it. Writing there races with kernels that run
-    /// in the emulator at the same time.
+    /// The address where emulated kernels read it. Writing there races with
+    /// kernels that run in the emulator at the same time.
     fn host_address() -> *mut Self::Value;
 }

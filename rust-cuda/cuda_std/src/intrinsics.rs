@@ -1,39 +1,40 @@
-//! The functions of NVIDIA's libdevice, by their names there without `__nv_`.
+//! The functions of NVIDIA's libdevice, under its names without `__nv_`.
 //!
 //! Upstream declares them as `extern "C"` and links libdevice. That library is
-//! LLVM bitcode of NVIDIA's own dialect, comes with the CUDA toolkit, and exists
-//! on the device only; here they are Rust, for the device and the host alike:
+//! LLVM bitcode of NVIDIA's own dialect, comes with the CUDA toolkit, and
+//! exists for the device only; here they are Rust, for the device and the host
+//! alike:
 //!
 //! - integer functions and bit casts are a few instructions;
 //! - arithmetic with a rounding direction (`fadd_rd`, `ll2float_ru`, …) is the
-//!   instruction of that name on the device, and computed exactly on the host:
-//!   the same bits;
-//! - mathematics is this crate's, the same bits on both. They are
-//!   not libdevice's bits: results differ in the last places;
-//! - `fast_*` are the hardware's approximations (`sin.approx`, `ex2.approx`, …) on
-//!   the device. On the host they are the accurate functions.
+//!   instruction of that name on the device and is computed exactly on the
+//!   host, with the same bits;
+//! - mathematical functions are this crate's, with the same bits on both; their
+//!   last places differ from libdevice's;
+//! - `fast_*` are the hardware's approximations (`sin.approx`, `ex2.approx`, …)
+//!   on the device and the accurate functions on the host.
 //!
-//! [`GpuFloat`] and [`FloatExt`](crate::FloatExt) are the same mathematics as
-//! methods, and read better.
+//! [`GpuFloat`] and [`FloatExt`](crate::FloatExt) offer the same mathematics as
+//! methods, which read better.
 //!
 //! # Safety
 //!
 //! All of them are `unsafe` because upstream's are. Those without a pointer
-//! parameter have nothing to promise; those with one write their second result
+//! parameter have no conditions; those with one write their second result
 //! through it.
 
 use crate::float::{GpuFloat, exact};
 use crate::math::{double, single};
 use crate::rounding;
 
-/// Declares functions; `unsafe` as upstream's.
+/// Declares functions that are `unsafe` only because upstream's are.
 macro_rules! functions {
     ($($(#[$doc:meta])* $name:ident($($arg:ident: $type:ty),*) -> $return:ty = $body:expr;)*) => {$(
         $(#[$doc])*
         ///
         /// # Safety
         ///
-        /// None to keep: `unsafe` as upstream's is.
+        /// No conditions; `unsafe` because upstream's function is.
         #[must_use]
         #[inline]
         pub unsafe fn $name($($arg: $type),*) -> $return {
@@ -42,7 +43,7 @@ macro_rules! functions {
     )*};
 }
 
-/// Functions with a result behind a pointer.
+/// Declares functions that write results through pointers.
 macro_rules! pointer_functions {
     ($($(#[$doc:meta])* $name:ident($x:ident: $type:ty $(, $y:ident: $other:ty)*; $($pointer:ident: *mut $target:ty),*) $(-> $return:ty)? =
         |$($result:ident),*| $body:expr $(, $value:ident)?;)*) => {$(
@@ -50,7 +51,7 @@ macro_rules! pointer_functions {
         ///
         /// # Safety
         ///
-        /// The pointer (both, of two) is valid for a write.
+        /// Each pointer is valid for a write.
         #[inline]
         pub unsafe fn $name($x: $type $(, $y: $other)*, $($pointer: *mut $target),*) $(-> $return)? {
             let ($($value,)? $($result,)*) = $body;
@@ -66,16 +67,17 @@ macro_rules! pointer_functions {
 // --- integers --------------------------------------------------------------------
 
 functions! {
-    /// The absolute value; `i32::MIN` is its own.
+    /// The absolute value; that of `i32::MIN` is `i32::MIN`.
     abs(x: i32) -> i32 = x.wrapping_abs();
-    /// The absolute value; `i64::MIN` is its own.
+    /// The absolute value; that of `i64::MIN` is `i64::MIN`.
     llabs(x: i64) -> i64 = x.wrapping_abs();
     /// The bits in reverse order.
     brev(x: i32) -> i32 = x.reverse_bits();
     /// The bits in reverse order.
     brevll(x: i64) -> i64 = x.reverse_bits();
-    /// Four bytes chosen from the eight of `x` (bytes 0 to 3) and `y` (4 to 7):
-    /// the low three bits of each of `z`'s four low digits (hexadecimal) say which.
+    /// Selects four of the eight bytes of `x` (bytes 0 to 3) and `y` (4 to 7):
+    /// the low three bits of each of the four low hexadecimal digits of `z`
+    /// give the number of one.
     byte_perm(x: i32, y: i32, z: i32) -> i32 = {
         let bytes = u64::from(y as u32) << 32 | u64::from(x as u32);
         let byte = |digit: u32| {
@@ -176,9 +178,9 @@ functions! {
     signbitf(x: f32) -> i32 = x.is_sign_negative().into();
     /// 1 if the sign bit is set, else 0.
     signbitd(x: f64) -> i32 = x.is_sign_negative().into();
-    /// A quiet NaN; the tag is not looked at.
+    /// A quiet NaN; the tag is ignored.
     nan(_tagp: *mut i8) -> f64 = f64::NAN;
-    /// A quiet NaN; the tag is not looked at.
+    /// A quiet NaN; the tag is ignored.
     nanf(_tagp: *mut i8) -> f32 = f32::NAN;
     /// The magnitude of `x` with the sign of `y`.
     copysign(x: f64, y: f64) -> f64 = x.copysign(y);
@@ -196,7 +198,7 @@ functions! {
     ilogb(x: f64) -> i32 = libm::ilogb(x);
     /// The exponent as an integer.
     ilogbf(x: f32) -> i32 = libm::ilogbf(x);
-    /// The exponent as a float: -infinity of zero, infinity of an infinity.
+    /// The exponent as a float: -infinity for zero, infinity for an infinity.
     logb(x: f64) -> f64 = if x == 0.0 {
         f64::NEG_INFINITY
     } else if x.is_finite() {
@@ -204,7 +206,7 @@ functions! {
     } else {
         x * x
     };
-    /// The exponent as a float: -infinity of zero, infinity of an infinity.
+    /// The exponent as a float: -infinity for zero, infinity for an infinity.
     logbf(x: f32) -> f32 = if x == 0.0 {
         f32::NEG_INFINITY
     } else if x.is_finite() {
@@ -225,27 +227,30 @@ functions! {
 }
 
 pointer_functions! {
-    /// The fraction of `x`, and its exponent behind `b`.
+    /// Returns the fraction of `x` and writes its exponent to `b`.
     frexp(x: f64; b: *mut i32) -> f64 = |exponent| double::frexp(x), fraction;
-    /// The fraction of `x`, and its exponent behind `b`.
+    /// Returns the fraction of `x` and writes its exponent to `b`.
     frexpf(x: f32; b: *mut i32) -> f32 = |exponent| single::frexpf(x), fraction;
-    /// The fractional part of `x`, and the integer part behind `b`.
+    /// Returns the fractional part of `x` and writes the integer part to `b`.
     modf(x: f64; b: *mut f64) -> f64 = |whole| libm::modf(x), fraction;
-    /// The fractional part of `x`, and the integer part behind `b`.
+    /// Returns the fractional part of `x` and writes the integer part to `b`.
     modff(x: f32; b: *mut f32) -> f32 = |whole| libm::modff(x), fraction;
-    /// The remainder of `x / y`, and low bits of the quotient behind `c`.
+    /// Returns the remainder of `x / y` and writes low bits of the quotient to
+    /// `c`.
     remquo(x: f64, y: f64; c: *mut i32) -> f64 = |quotient| libm::remquo(x, y), remainder;
-    /// The remainder of `x / y`, and low bits of the quotient behind `quo`.
+    /// Returns the remainder of `x / y` and writes low bits of the quotient to
+    /// `quo`.
     remquof(x: f32, y: f32; quo: *mut i32) -> f32 = |quotient| libm::remquof(x, y), remainder;
-    /// Sine and cosine.
+    /// Writes the sine and the cosine of `x`.
     sincos(x: f64; sptr: *mut f64, cptr: *mut f64) = |sin, cos| double::sincos(x);
-    /// Sine and cosine.
+    /// Writes the sine and the cosine of `x`.
     sincosf(x: f32; sptr: *mut f32, cptr: *mut f32) = |sin, cos| single::sincosf(x);
-    /// Sine and cosine of `πx`.
+    /// Writes the sine and the cosine of `πx`.
     sincospi(x: f64; sptr: *mut f64, cptr: *mut f64) = |sin, cos| crate::FloatExt::sincospi(x);
-    /// Sine and cosine of `πx`.
+    /// Writes the sine and the cosine of `πx`.
     sincospif(x: f32; sptr: *mut f32, cptr: *mut f32) = |sin, cos| crate::FloatExt::sincospi(x);
-    /// Sine and cosine, approximately.
+    /// Writes approximations of the sine and the cosine of `x` (`sin.approx`,
+    /// `cos.approx`).
     fast_sincosf(x: f32; sptr: *mut f32, cptr: *mut f32) = |sin, cos| (fast::sin(x), fast::cos(x));
 }
 
@@ -300,7 +305,7 @@ functions! {
     fsqrt_ru(x: f32) -> f32 = rounding::sqrt_rp_f(x);
     /// The square root, rounded towards zero.
     fsqrt_rz(x: f32) -> f32 = rounding::sqrt_rz_f(x);
-    /// `1 / sqrt(x)`, rounded to nearest but for one case in millions.
+    /// `1 / sqrt(x)`, rounded to nearest except in one case in millions.
     frsqrt_rn(x: f32) -> f32 = single::frsqrtf(x);
     /// `x * y + z`, rounded once, down.
     fmaf_rd(x: f32, y: f32, z: f32) -> f32 = rounding::fma_rm_f(x, y, z);
@@ -364,17 +369,17 @@ functions! {
     /// `x * y + z`, rounded once.
     fma(x: f64, y: f64, z: f64) -> f64 = GpuFloat::mul_add(x, y, z);
 
-    /// `x - y` where positive, else 0.
+    /// `x - y` if positive, else 0.
     fdim(x: f64, y: f64) -> f64 = libm::fdim(x, y);
-    /// `x - y` where positive, else 0.
+    /// `x - y` if positive, else 0.
     fdimf(x: f32, y: f32) -> f32 = libm::fdimf(x, y);
-    /// The greater of two; of NaN and a number, the number.
+    /// The greater of two; if one is NaN, the other.
     fmax(x: f64, y: f64) -> f64 = x.max(y);
-    /// The greater of two; of NaN and a number, the number.
+    /// The greater of two; if one is NaN, the other.
     fmaxf(x: f32, y: f32) -> f32 = x.max(y);
-    /// The lesser of two; of NaN and a number, the number.
+    /// The lesser of two; if one is NaN, the other.
     fmin(x: f64, y: f64) -> f64 = x.min(y);
-    /// The lesser of two; of NaN and a number, the number.
+    /// The lesser of two; if one is NaN, the other.
     fminf(x: f32, y: f32) -> f32 = x.min(y);
     /// The remainder of `x / y` rounded towards zero: exact.
     fmod(x: f64, y: f64) -> f64 = double::fmod(x, y);
@@ -393,7 +398,7 @@ functions! {
 macro_rules! to_integer {
     ($($name:ident($arg:ident: $from:ident) -> $to:ident as $through:ident by $round:ident, $doc:literal;)*) => {
         functions! {$(
-            #[doc = concat!("As ", $doc, ". Out of range the nearest there is; 0 for NaN.")]
+            #[doc = concat!("Converts to ", $doc, "; saturates out of range, and gives 0 for NaN.")]
             $name($arg: $from) -> $to = to_integer!(@ $round, $arg, $from) as $through as $to;
         )*}
     };
@@ -470,71 +475,71 @@ functions! {
     /// The nearest integer, ties to even.
     nearbyintf(x: f32) -> f32 = exact::f32::round_ties_even(x);
 
-    /// As an `f32`, rounded down.
+    /// Converts to `f32`, rounded down.
     double2float_rd(d: f64) -> f32 = rounding::d2f_rm(d);
-    /// As an `f32`, rounded to nearest.
+    /// Converts to `f32`, rounded to nearest.
     double2float_rn(d: f64) -> f32 = d as f32;
-    /// As an `f32`, rounded up.
+    /// Converts to `f32`, rounded up.
     double2float_ru(d: f64) -> f32 = rounding::d2f_rp(d);
-    /// As an `f32`, rounded towards zero.
+    /// Converts to `f32`, rounded towards zero.
     double2float_rz(d: f64) -> f32 = rounding::d2f_rz(d);
-    /// As an `f64`: exact.
+    /// Converts to `f64`: exact.
     int2double_rn(i: i32) -> f64 = i.into();
-    /// As an `f64`, of the bits of an unsigned number: exact.
+    /// Converts the bits, as an unsigned number, to `f64`: exact.
     uint2double_rn(i: i32) -> f64 = (i as u32).into();
-    /// As an `f32`, rounded down.
+    /// Converts to `f32`, rounded down.
     int2float_rd(in_: i32) -> f32 = rounding::i2f_rm(in_);
-    /// As an `f32`, rounded to nearest.
+    /// Converts to `f32`, rounded to nearest.
     int2float_rn(in_: i32) -> f32 = in_ as f32;
-    /// As an `f32`, rounded up.
+    /// Converts to `f32`, rounded up.
     int2float_ru(in_: i32) -> f32 = rounding::i2f_rp(in_);
-    /// As an `f32`, rounded towards zero.
+    /// Converts to `f32`, rounded towards zero.
     int2float_rz(in_: i32) -> f32 = rounding::i2f_rz(in_);
-    /// As an `f32`, of the bits of an unsigned number, rounded down.
+    /// Converts the bits, as an unsigned number, to `f32`, rounded down.
     uint2float_rd(in_: i32) -> f32 = rounding::ui2f_rm(in_ as u32);
-    /// As an `f32`, of the bits of an unsigned number, rounded to nearest.
+    /// Converts the bits, as an unsigned number, to `f32`, rounded to nearest.
     uint2float_rn(in_: i32) -> f32 = in_ as u32 as f32;
-    /// As an `f32`, of the bits of an unsigned number, rounded up.
+    /// Converts the bits, as an unsigned number, to `f32`, rounded up.
     uint2float_ru(in_: i32) -> f32 = rounding::ui2f_rp(in_ as u32);
-    /// As an `f32`, of the bits of an unsigned number, rounded towards zero.
+    /// Converts the bits, as an unsigned number, to `f32`, rounded towards zero.
     uint2float_rz(in_: i32) -> f32 = rounding::ui2f_rz(in_ as u32);
-    /// As an `f32`, rounded down.
+    /// Converts to `f32`, rounded down.
     ll2float_rd(l: i64) -> f32 = rounding::ll2f_rm(l);
-    /// As an `f32`, rounded to nearest.
+    /// Converts to `f32`, rounded to nearest.
     ll2float_rn(l: i64) -> f32 = l as f32;
-    /// As an `f32`, rounded up.
+    /// Converts to `f32`, rounded up.
     ll2float_ru(l: i64) -> f32 = rounding::ll2f_rp(l);
-    /// As an `f32`, rounded towards zero.
+    /// Converts to `f32`, rounded towards zero.
     ll2float_rz(l: i64) -> f32 = rounding::ll2f_rz(l);
-    /// As an `f64`, rounded down.
+    /// Converts to `f64`, rounded down.
     ll2double_rd(l: i64) -> f64 = rounding::ll2d_rm(l);
-    /// As an `f64`, rounded to nearest.
+    /// Converts to `f64`, rounded to nearest.
     ll2double_rn(l: i64) -> f64 = l as f64;
-    /// As an `f64`, rounded up.
+    /// Converts to `f64`, rounded up.
     ll2double_ru(l: i64) -> f64 = rounding::ll2d_rp(l);
-    /// As an `f64`, rounded towards zero.
+    /// Converts to `f64`, rounded towards zero.
     ll2double_rz(l: i64) -> f64 = rounding::ll2d_rz(l);
-    /// As an `f32`, of the bits of an unsigned number, rounded down.
+    /// Converts the bits, as an unsigned number, to `f32`, rounded down.
     ull2float_rd(l: i64) -> f32 = rounding::ull2f_rm(l as u64);
-    /// As an `f32`, of the bits of an unsigned number, rounded to nearest.
+    /// Converts the bits, as an unsigned number, to `f32`, rounded to nearest.
     ull2float_rn(l: i64) -> f32 = l as u64 as f32;
-    /// As an `f32`, of the bits of an unsigned number, rounded up.
+    /// Converts the bits, as an unsigned number, to `f32`, rounded up.
     ull2float_ru(l: i64) -> f32 = rounding::ull2f_rp(l as u64);
-    /// As an `f32`, of the bits of an unsigned number, rounded towards zero.
+    /// Converts the bits, as an unsigned number, to `f32`, rounded towards zero.
     ull2float_rz(l: i64) -> f32 = rounding::ull2f_rz(l as u64);
-    /// As an `f64`, of the bits of an unsigned number, rounded down.
+    /// Converts the bits, as an unsigned number, to `f64`, rounded down.
     ull2double_rd(l: i64) -> f64 = rounding::ull2d_rm(l as u64);
-    /// As an `f64`, of the bits of an unsigned number, rounded to nearest.
+    /// Converts the bits, as an unsigned number, to `f64`, rounded to nearest.
     ull2double_rn(l: i64) -> f64 = l as u64 as f64;
-    /// As an `f64`, of the bits of an unsigned number, rounded up.
+    /// Converts the bits, as an unsigned number, to `f64`, rounded up.
     ull2double_ru(l: i64) -> f64 = rounding::ull2d_rp(l as u64);
-    /// As an `f64`, of the bits of an unsigned number, rounded towards zero.
+    /// Converts the bits, as an unsigned number, to `f64`, rounded towards zero.
     ull2double_rz(l: i64) -> f64 = rounding::ull2d_rz(l as u64);
 }
 
 // --- mathematics -----------------------------------------------------------------
 
-/// A function in both precisions: those of [`double`] and of [`single`].
+/// Declares a function in both precisions, from [`double`] and [`single`].
 macro_rules! mathematics {
     ($($doc:literal $double:ident $single:ident($($arg:ident),*);)*) => {
         functions! {$(
@@ -622,9 +627,11 @@ functions! {
     erfinv(x: f64) -> f64 = double::erfinv(x);
     /// The inverse of the error function.
     erfinvf(x: f32) -> f32 = single::erfinvf(x);
-    /// The distribution function of the standard normal distribution.
+    /// The cumulative distribution function of the standard normal
+    /// distribution.
     normcdf(x: f64) -> f64 = double::normcdf(x);
-    /// The distribution function of the standard normal distribution.
+    /// The cumulative distribution function of the standard normal
+    /// distribution.
     normcdff(x: f32) -> f32 = single::normcdff(x);
     /// The inverse of [`normcdf`].
     normcdfinv(x: f64) -> f64 = double::normcdfinv(x);
@@ -661,7 +668,8 @@ functions! {
     fast_fdividef(x: f32, y: f32) -> f32 = fast::div(x, y);
 }
 
-/// The hardware's approximations.
+/// The hardware's approximations on the device, the accurate functions on the
+/// host.
 mod fast {
     #[cfg(not(target_arch = "nvptx64"))]
     use crate::math::single;

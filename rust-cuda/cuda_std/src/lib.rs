@@ -1,11 +1,12 @@
 //! # The standard library of GPU kernels
 //!
-//! What a kernel written in Rust calls: its place in the grid ([`thread`]), the
-//! lanes beside it ([`warp`]), the memory of its block ([`shared`]), [`atomic`]
-//! operations, floating-point functions ([`GpuFloat`]), textures, caches,
-//! asynchronous copies. Names and signatures are those of rust-cuda's `cuda_std`
-//! (the released 0.2.2, and the repository's head where the two differ); the
-//! implementation is built on the stock compiler's `nvptx64-nvidia-cuda` target.
+//! Functions and types that a kernel written in Rust calls: thread and block
+//! indices ([`thread`]), operations of a warp ([`warp`]), shared memory
+//! ([`shared`]), [`atomic`] operations, floating-point functions
+//! ([`GpuFloat`]), textures, caches, asynchronous copies. Names and signatures
+//! are those of rust-cuda's `cuda_std` (the released 0.2.2, and the
+//! repository's head where the two differ); the implementation is built on the
+//! stock compiler's `nvptx64-nvidia-cuda` target.
 //!
 //! ```
 //! use cuda_std::prelude::*;
@@ -27,21 +28,21 @@
 //!
 //! # Two targets
 //!
-//! One question decides everywhere: `target_arch = "nvptx64"`.
+//! `cfg(target_arch = "nvptx64")` chooses the implementation.
 //!
-//! - **On the device** each function is an instruction or a few. Warp-synchronous
-//!   operations are LLVM intrinsics, which the optimiser knows not to move into
-//!   a branch; inline PTX is for what has no intrinsic.
+//! - **On the device** each function compiles to one or a few instructions.
+//!   Warp-synchronous operations are LLVM intrinsics, which the optimiser does
+//!   not move into a branch; operations without an intrinsic are inline PTX.
 //! - **On any other target** the same functions drive the block emulator
-//!   (`cuda_emulator`), so that a kernel crate, compiled as an ordinary library,
-//!   runs on the CPU thread for thread. Functions that ask about a thread panic
-//!   outside an emulated launch. [`host`] has what launchers need.
+//!   (`cuda_emulator`), so that a kernel crate, compiled as an ordinary
+//!   library, runs on the CPU thread for thread. Functions that need a calling
+//!   thread panic outside an emulated launch. [`host`] has what launchers need.
 //!
-//! Mathematics that the hardware rounds correctly (`sqrt`, `mul_add`, `floor`, …)
-//! and everything computed in software gives the same bits on both; what does
-//! not says so.
+//! Functions that the hardware rounds correctly (`sqrt`, `mul_add`, `floor`, …)
+//! and functions computed in software give the same bits on both targets;
+//! functions with other bits are documented as such.
 //!
-//! # The runtime a kernel crate gets
+//! # Panic handler and allocator
 //!
 //! On the device this crate defines the panic handler (it stops the launch) and
 //! the global allocator (the device heap), as upstream's does, so a kernel crate
@@ -60,7 +61,8 @@
 #![cfg_attr(target_arch = "nvptx64", allow(internal_features))]
 
 extern crate alloc;
-// The macros' expansions name `::cuda_std`, in this crate too.
+// The macros expand to paths below `::cuda_std`, which this alias resolves
+// inside this crate.
 extern crate self as cuda_std;
 
 #[cfg(all(target_arch = "nvptx64", not(target_feature = "sm_70")))]
@@ -113,7 +115,7 @@ pub use half::{self, bf16, f16};
 )]
 pub use vek;
 
-/// The emulator's chapter on kernels without Halo, compiled and run.
+/// Compiles and runs the examples of the emulator's README, which use no Halo.
 #[cfg(all(doctest, not(target_arch = "nvptx64")))]
 #[doc = include_str!("../../cuda_emulator/README.md")]
 mod emulator_without_halo {}
@@ -121,11 +123,11 @@ mod emulator_without_halo {}
 #[cfg(not(target_arch = "nvptx64"))]
 pub use std::{assert_eq, assert_ne, print, println};
 
-/// What most kernels need: `use cuda_std::prelude::*;`.
+/// The items that most kernels need: `use cuda_std::prelude::*;`.
 ///
-/// `assert_eq!` and `assert_ne!` are `core`'s here, which stop the launch and
-/// print nothing: a glob import of other macros under these names would be
-/// ambiguous. Those that print are to be named, `cuda_std::assert_eq!`.
+/// `assert_eq!` and `assert_ne!` are `core`'s here: they stop the launch and
+/// print nothing. A glob import of other macros under these names would be
+/// ambiguous. For those that print, write `cuda_std::assert_eq!`.
 pub mod prelude {
     pub use crate::f16;
     pub use crate::kernel;

@@ -1,7 +1,7 @@
-//! Products of small matrices by a warp, on the tensor cores: `mma` and `ldmatrix`.
+//! Multiply-accumulate of small matrices by a warp, on the tensor cores: `mma` and `ldmatrix`.
 //!
 //! The 32 lanes of a warp hold the matrices together, a *fragment* in each lane, and compute
-//! `A B + C` of 16 rows and 8 columns in one instruction. From compute capability 8.0 on.
+//! `A B + C` of 16 rows and 8 columns in one instruction. Needs compute capability 8.0 or later.
 //!
 //! | with `group = lane / 4`, `place = lane % 4` | `A` (16 × 16), `[u32; 4]` | `B` (16 × 8), `[u32; 2]` | `C` (16 × 8), `[_; 4]` |
 //! |---|---|---|---|
@@ -10,15 +10,15 @@
 //! | element 2 | row `group`, the same columns `+ 8` | | row `group + 8`, column `2 place` |
 //! | element 3 | row `group + 8`, the same columns `+ 8` | | row `group + 8`, column `2 place + 1` |
 //!
-//! A `u32` holds two half-precision numbers, the first in its lower half, or four `i8`s. With
-//! `i8` the inner dimension is 32: the columns of `A` and the rows of `B` are
-//! `4 place + {0, 1, 2, 3}`, and 16 more where the table has 8 more.
+//! A `u32` holds two half-precision numbers, the first in its lower half, or four `i8`s. With `i8`
+//! the inner dimension is 32: the columns of `A` and the rows of `B` are `4 place + {0, 1, 2, 3}`,
+//! plus 16 where the table has plus 8.
 //!
-//! [`load_matrix`] reads fragments of `A`, and [`load_matrix_transposed`] of a `B` that lies in
-//! rows, from shared memory.
+//! From shared memory, [`load_matrix`] reads fragments of `A`, and [`load_matrix_transposed`] those
+//! of a `B` stored by rows.
 //!
 //! Products of `i8` are exact and give the same bits everywhere. A tensor core rounds sums of
-//! half-precision products in a way of its own; the emulator rounds them once.
+//! half-precision products in its own way; the emulator rounds each sum once.
 //!
 //! ```
 //! use cuda_std::matrix;
@@ -44,12 +44,12 @@ use cuda_emulator::intrinsics::{ShuffleKind, lane_id, shuffle};
 #[cfg(not(target_arch = "nvptx64"))]
 use half::{bf16, f16};
 
-/// Reads `N` (1, 2 or 4) matrices of 8 rows of eight 16-bit numbers from shared memory, for the whole
-/// warp (`ldmatrix`).
+/// Reads `N` (1, 2 or 4) matrices of 8 rows of eight 16-bit numbers from shared memory, for the
+/// whole warp (`ldmatrix`).
 ///
-/// Lane `8 i + r` says where row `r` of matrix `i` is; other lanes' pointers are not used. Element
-/// `i` of the result holds the lane's two numbers of matrix `i`: row `lane / 4`, columns
-/// `2 (lane % 4)` and one more.
+/// Lane `8 i + r` passes the address of row `r` of matrix `i`; other lanes' pointers are not used.
+/// Element `i` of the result holds the calling lane's two numbers of matrix `i`: row `lane / 4`,
+/// columns `2 (lane % 4)` and the next.
 ///
 /// # Safety
 ///
@@ -68,12 +68,12 @@ pub unsafe fn load_matrix<const N: usize>(row: *const [u16; 8]) -> [u32; N] {
     unsafe { load::<N, false>(row) }
 }
 
-/// As [`load_matrix`], each matrix transposed: the lane's numbers are of column `lane / 4`, rows
-/// `2 (lane % 4)` and one more.
+/// Reads matrices as [`load_matrix`] does, each transposed: the lane's two numbers are in column
+/// `lane / 4`, rows `2 (lane % 4)` and the next.
 ///
 /// # Safety
 ///
-/// As [`load_matrix`].
+/// As for [`load_matrix`].
 #[inline(always)]
 #[track_caller]
 pub unsafe fn load_matrix_transposed<const N: usize>(row: *const [u16; 8]) -> [u32; N] {
@@ -170,7 +170,7 @@ macro_rules! products {
             #[cfg(target_arch = "nvptx64")]
             {
                 let [mut d0, mut d1, mut d2, mut d3] = c;
-                // SAFETY: as the caller promises; registers alone are used.
+                // SAFETY: as the caller promises; only registers are used.
                 unsafe {
                     asm!(
                         concat!(
@@ -195,15 +195,16 @@ macro_rules! products {
 }
 
 products! {
-    /// `A B + C` of `f16`s, added in single precision (`mma.m16n8k16.f32.f16.f16.f32`).
+    /// `A B + C` with `A` and `B` of `f16`, summed in `f32` (`mma.m16n8k16.f32.f16.f16.f32`).
     mma_f16(f32, "m16n8k16.row.col.f32.f16.f16.f32", |c: f32, pairs| {
         of_halves(c, pairs, |bits| f16::from_bits(bits).to_f64())
     });
-    /// `A B + C` of `bf16`s, added in single precision (`mma.m16n8k16.f32.bf16.bf16.f32`).
+    /// `A B + C` with `A` and `B` of `bf16`, summed in `f32` (`mma.m16n8k16.f32.bf16.bf16.f32`).
     mma_bf16(f32, "m16n8k16.row.col.f32.bf16.bf16.f32", |c: f32, pairs| {
         of_halves(c, pairs, |bits| bf16::from_bits(bits).to_f64())
     });
-    /// `A B + C` of `i8`s, exact; sums wrap (`mma.m16n8k32.s32.s8.s8.s32`).
+    /// `A B + C` with `A` and `B` of `i8`, exact; sums in `i32` wrap
+    /// (`mma.m16n8k32.s32.s8.s8.s32`).
     mma_i8(i32, "m16n8k32.row.col.s32.s8.s8.s32", |c: i32, pairs| {
         pairs.iter().fold(c, |sum, (a, b)| {
             (a.to_le_bytes().into_iter().zip(b.to_le_bytes())).fold(sum, |sum, (a, b)| {
@@ -213,7 +214,7 @@ products! {
     });
 }
 
-/// An element of `A B + C`: of two halves in each number.
+/// An element of `A B + C` from a row of `A` and a column of `B`, two numbers in each `u32`.
 #[cfg(not(target_arch = "nvptx64"))]
 fn of_halves(c: f32, pairs: &[(u32, u32); 8], value: fn(u16) -> f64) -> f32 {
     let sum = pairs.iter().fold(f64::from(c), |sum, &(a, b)| {
@@ -225,8 +226,8 @@ fn of_halves(c: f32, pairs: &[(u32, u32); 8], value: fn(u16) -> f64) -> f32 {
     sum as f32
 }
 
-/// The lane's four elements of `A B + C`: each is `element` of `C`'s and of the numbers of a row of `A`
-/// and a column of `B`, which other lanes hold.
+/// The lane's four elements of `A B + C`: `element` computes each from that of `C`, a row of `A`
+/// and a column of `B`, which are shuffled from the lanes that hold them.
 #[cfg(not(target_arch = "nvptx64"))]
 #[track_caller]
 fn emulated<T: Copy>(
@@ -241,7 +242,7 @@ fn emulated<T: Copy>(
         let (bits, _) = shuffle(u32::MAX, bits, ShuffleKind::Index, lane, 32);
         [bits as u32, (bits >> 32) as u32]
     };
-    // For each of the four lanes that share a row or a column.
+    // From each of the four lanes that share a row or a column.
     let mut rows = [[[0; 2]; 2]; 4];
     let mut columns = [[[0; 2]; 2]; 4];
     for t in 0..4 {

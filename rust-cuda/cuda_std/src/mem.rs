@@ -1,12 +1,13 @@
-//! The device heap, and how much shared memory a block has.
+//! The device heap, and the size of a block's shared memory.
 //!
-//! On the device this crate's [`CUDAAllocator`] is the global allocator, so that
-//! `Box`, `Vec` and `format!` work in kernels. The heap is slow and small (8 MiB
-//! unless the host says otherwise); an allocation that fails stops the launch.
+//! On the device this crate's [`CUDAAllocator`] is the global allocator, so
+//! that `Box`, `Vec` and `format!` work in kernels. The heap is slow and small
+//! (8 MiB unless the host sets another size); an allocation that fails stops
+//! the launch.
 
 /// The global allocator of kernels: the device's `malloc` and `free`.
 ///
-/// On the host it is the system's allocator under another name.
+/// On the host it forwards to the system's allocator.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CUDAAllocator;
 
@@ -20,15 +21,15 @@ mod device {
     use core::ffi::c_void;
 
     unsafe extern "C" {
-        /// Takes `size` bytes, aligned to 16, from the device heap; null when it
-        /// has no more.
+        /// Allocates `size` bytes from the device heap, aligned to 16; null
+        /// when the heap is exhausted.
         pub fn malloc(size: usize) -> *mut c_void;
 
-        /// Gives back what [`malloc`] returned. Null is ignored.
+        /// Frees what [`malloc`] returned. Null is ignored.
         pub fn free(pointer: *mut c_void);
     }
 
-    /// What the device's `malloc` aligns to.
+    /// The alignment of what the device's `malloc` returns.
     const HEAP_ALIGN: usize = 16;
 
     // SAFETY: memory comes from the device's heap, whose functions may be called
@@ -36,15 +37,15 @@ mod device {
     unsafe impl GlobalAlloc for CUDAAllocator {
         unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
             if layout.align() <= HEAP_ALIGN {
-                // SAFETY: any size may be asked for.
+                // SAFETY: any size may be requested.
                 return unsafe { malloc(layout.size()) }.cast();
             }
-            // More than the heap aligns to: take that much more, and keep the
-            // heap's own pointer in front of the aligned memory.
+            // For a larger alignment, allocate that many bytes more and keep
+            // the heap's own pointer in front of the aligned memory.
             let Some(size) = layout.size().checked_add(layout.align()) else {
                 return core::ptr::null_mut();
             };
-            // SAFETY: any size may be asked for.
+            // SAFETY: any size may be requested.
             let start = unsafe { malloc(size) }.cast::<u8>();
             if start.is_null() {
                 return start;
@@ -78,7 +79,7 @@ mod device {
 }
 
 #[cfg(not(target_arch = "nvptx64"))]
-// SAFETY: the system's allocator does all of it.
+// SAFETY: forwards to the system's allocator.
 unsafe impl std::alloc::GlobalAlloc for CUDAAllocator {
     unsafe fn alloc(&self, layout: std::alloc::Layout) -> *mut u8 {
         // SAFETY: as the caller promises.
@@ -91,7 +92,8 @@ unsafe impl std::alloc::GlobalAlloc for CUDAAllocator {
     }
 }
 
-/// Bytes of dynamic shared memory that the launch gave every block.
+/// The bytes of dynamic shared memory that the launch gave each block
+/// (`%dynamic_smem_size`).
 #[must_use]
 #[inline(always)]
 pub fn dynamic_smem_size() -> u32 {
@@ -103,11 +105,11 @@ pub fn dynamic_smem_size() -> u32 {
     bytes
 }
 
-/// Bytes of shared memory that every block takes, static and dynamic, rounded up
-/// to the hardware's unit of allocation.
+/// The bytes of shared memory that each block takes, static and dynamic,
+/// rounded up to the hardware's unit of allocation (`%total_smem_size`).
 ///
-/// The emulator, which learns of static arrays when they are first used, counts
-/// those that the block has used so far, and rounds up to 128 bytes.
+/// The emulator learns of a static array when it is first used: it counts those
+/// that the block has used so far, and rounds up to 128 bytes.
 #[must_use]
 #[inline(always)]
 pub fn total_smem_size() -> u32 {

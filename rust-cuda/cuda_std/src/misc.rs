@@ -1,26 +1,26 @@
-//! A breakpoint, profiler counters, the clock.
+//! A breakpoint, profiler counters and the clock, for debugging and measuring.
 
 #[cfg(target_arch = "nvptx64")]
 use core::arch::asm;
 
-/// Stops the kernel for a debugger to look at (`brkpt`). Without a debugger the
-/// launch fails.
+/// Stops the kernel for a debugger (`brkpt`). Without a debugger the launch
+/// fails.
 ///
-/// In the emulator it does nothing: set the breakpoint in the debugger.
+/// In the emulator it does nothing: set the breakpoint in the debugger instead.
 #[inline(always)]
 pub fn breakpoint() {
     #[cfg(target_arch = "nvptx64")]
-    // SAFETY: stops the thread and touches nothing.
+    // SAFETY: stops the thread and accesses no memory.
     unsafe {
         asm!("brkpt;");
     }
 }
 
-/// Increments one of eight hardware counters, by one per warp, for a profiler to
-/// read (`pmevent`).
+/// Increments one of eight hardware counters, by one per warp; a profiler reads
+/// them (`pmevent`).
 ///
-/// A constant `counter` is one instruction, any other a branch over eight.
-/// In the emulator nothing is counted.
+/// A constant `counter` is one instruction, any other a branch over eight. In
+/// the emulator nothing is counted.
 ///
 /// # Panics
 ///
@@ -30,7 +30,7 @@ pub fn breakpoint() {
 pub fn profiler_counter(counter: u32) {
     assert!(counter <= 7, "profiler counters are numbered 0 to 7");
     #[cfg(target_arch = "nvptx64")]
-    // SAFETY: counts, and touches nothing.
+    // SAFETY: counts and accesses no memory.
     unsafe {
         match counter {
             0 => asm!("pmevent 0;"),
@@ -45,9 +45,10 @@ pub fn profiler_counter(counter: u32) {
     }
 }
 
-/// A counter of the multiprocessor's clock cycles (`%clock64`).
+/// Reads the counter of the multiprocessor's clock cycles (`%clock64`).
 ///
-/// For differences on one multiprocessor. In the emulator it counts nanoseconds.
+/// Only differences of readings on one multiprocessor have a meaning. In the
+/// emulator it counts nanoseconds.
 #[must_use]
 #[inline(always)]
 pub fn clock() -> u64 {

@@ -1,10 +1,10 @@
 //! Pointers and the address spaces they point into.
 //!
-//! An ordinary pointer is *generic*: its value says which memory it means. The
-//! instructions that know the address space beforehand take *specific* addresses,
-//! which for shared and local memory are other numbers.
+//! An ordinary pointer is *generic*: its value determines the address space.
+//! Instructions for one known address space take *specific* addresses, which in
+//! shared and local memory are other numbers.
 
-/// The memories of a GPU that a pointer can point into.
+/// The address spaces of a GPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum AddressSpace {
     /// Memory of the device, which all threads read and write.
@@ -19,10 +19,10 @@ pub enum AddressSpace {
 
 /// Whether a generic pointer points into an address space (`isspacep`).
 ///
-/// In the emulator, where all memory is the host's: shared is what
-/// `shared_array!`, `dynamic_shared_mem` and shared statics gave, constant the
-/// exported statics in constant memory, local the thread's stack, and global
-/// everything else.
+/// In the emulator all memory is the host's: what `shared_array!`,
+/// `dynamic_shared_mem` and shared statics gave is shared, exported statics in
+/// constant memory are constant, the thread's stack is local, and everything
+/// else is global.
 ///
 /// # Safety
 ///
@@ -31,7 +31,7 @@ pub enum AddressSpace {
 #[inline(always)]
 pub unsafe fn is_in_address_space<T>(ptr: *const T, address_space: AddressSpace) -> bool {
     #[cfg(target_arch = "nvptx64")]
-    // SAFETY: looks at the address alone.
+    // SAFETY: inspects only the address.
     let inside = unsafe {
         let ptr = ptr.cast();
         match address_space {
@@ -86,8 +86,8 @@ macro_rules! convert {
 }
 
 convert! {
-    /// The specific address, in an address space, of what a generic pointer
-    /// points to (`cvta.to`).
+    /// Converts a generic pointer to the specific address in an address space
+    /// (`cvta.to`).
     ///
     /// In the emulator there is one address space, and the result is `ptr`.
     ///
@@ -99,7 +99,7 @@ convert! {
 }
 
 convert! {
-    /// The generic pointer to what has a specific address in an address space
+    /// Converts a specific address in an address space to a generic pointer
     /// (`cvta`).
     ///
     /// In the emulator there is one address space, and the result is `ptr`.

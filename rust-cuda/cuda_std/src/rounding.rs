@@ -1,10 +1,10 @@
-//! Arithmetic that rounds in a given direction.
+//! Arithmetic with directed rounding.
 //!
 //! On the device each function is one instruction (`add.rm.f32`, …). The host
-//! has no such instructions: there the result is computed exactly, as an integer
-//! times a power of two, and then rounded, which gives the same bits.
+//! computes the exact result as an integer times a power of two and rounds it,
+//! which gives the same bits.
 
-/// The directions, as PTX abbreviates them.
+/// The rounding directions, as PTX abbreviates them.
 #[cfg(not(target_arch = "nvptx64"))]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mode {
@@ -25,8 +25,8 @@ pub enum Mode {
     Rp,
 }
 
-/// A number `± mantissa × 2^exponent`, with `sticky` when the true magnitude is a
-/// little more than that: by less than one unit of the mantissa.
+/// A number `± mantissa × 2^exponent`; with `sticky` the true magnitude is
+/// larger than that by less than one unit of the mantissa.
 #[cfg(not(target_arch = "nvptx64"))]
 #[derive(Clone, Copy)]
 pub struct Exact {
@@ -89,7 +89,7 @@ mod soft {
                     } else {
                         (mantissa - hidden) | ((exponent - $min + 1) as u64) << ($digits - 1)
                     };
-                    // 32 bits of an f32: the sign is not yet in.
+                    // The bits of an `f32` fit in 32; the sign is not set yet.
                     let magnitude = $float::from_bits(bits as $bits);
                     if negative { -magnitude } else { magnitude }
                 }
@@ -113,7 +113,7 @@ mod soft {
             }
         }
 
-        /// The exact value as a number of a format, rounded.
+        /// The exact value, rounded to a number of the format.
         pub fn round<F: Format>(self, mode: Mode) -> F {
             let Self {
                 negative,
@@ -124,12 +124,12 @@ mod soft {
             if mantissa == 0 && !sticky {
                 return F::join(negative, 0, F::MIN_EXPONENT);
             }
-            // The exponent of the last digit that stays.
+            // The exponent of the last digit that is kept.
             let length = 128 - mantissa.leading_zeros() as i32;
             let last = (exponent + length - F::DIGITS).max(F::MIN_EXPONENT);
             let drop = last - exponent;
             let (mut kept, half, rest) = if drop <= 0 {
-                // All digits stay; `sticky` is then below the last one.
+                // All digits are kept; `sticky` is then below the last one.
                 ((mantissa << -drop) as u64, false, sticky)
             } else if drop > 128 {
                 (0, false, true)
@@ -176,8 +176,8 @@ mod soft {
             }
         }
 
-        /// The sum of two exact numbers of up to 106 digits. The sign of a sum
-        /// that is zero is the direction's to say.
+        /// The sum of two exact numbers of up to 106 digits. `mode` decides the
+        /// sign of a sum that is zero.
         fn plus(self, other: Self, mode: Mode) -> Self {
             if self.mantissa == 0 && other.mantissa == 0 {
                 let negative = if self.negative == other.negative {
@@ -193,7 +193,7 @@ mod soft {
             if other.mantissa == 0 {
                 return self;
             }
-            // Both with the top digit at 126, one place below the carry's.
+            // Both with the top digit at 126; position 127 takes the carry.
             let (a, b) = (self.normal(), other.normal());
             let (big, small) = if (a.exponent, a.mantissa) >= (b.exponent, b.mantissa) {
                 (a, b)
@@ -210,7 +210,7 @@ mod soft {
             let mantissa = if big.negative == small.negative {
                 big.mantissa + aligned
             } else if lost {
-                // A little less than the difference of what is aligned.
+                // A little less than the difference of the aligned mantissas.
                 big.mantissa - aligned - 1
             } else {
                 big.mantissa - aligned
@@ -231,7 +231,7 @@ mod soft {
             }
         }
 
-        /// With the top digit at position 126.
+        /// The same number with the top digit at position 126.
         fn normal(self) -> Self {
             let shift = self.mantissa.leading_zeros() as i32 - 1;
             // Mantissas have 106 digits at most: there is room to shift up.
@@ -258,7 +258,7 @@ mod soft {
             }
         }
 
-        /// The root of a number that is not negative.
+        /// The square root of a number that is not negative.
         fn root(self) -> Self {
             if self.mantissa == 0 {
                 return self;
@@ -443,7 +443,8 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(4096))]
 
-        /// To the nearest is what the host's own arithmetic does, for all bits.
+        /// Rounding to nearest gives the bits of the host's own arithmetic, for
+        /// any operands.
         #[test]
         fn nearest_is_native_f32(a: u32, b: u32, c: u32) {
             let [x, y, z] = [a, b, c].map(f32::from_bits);
@@ -465,7 +466,7 @@ mod tests {
             same32(narrow(x, Mode::Rn), x as f32)?;
         }
 
-        /// Numbers of like size, where digits cancel.
+        /// Numbers of similar magnitude, whose digits cancel.
         #[test]
         fn nearest_is_native_where_digits_cancel(
             x in -4.0_f64..4.0, y in -4.0_f64..4.0, ulps in -3_i64..3,
@@ -477,13 +478,15 @@ mod tests {
             same32(single::fma(x, y, -(x * y), Mode::Rn), x.mul_add(y, -(x * y)))?;
         }
 
-        /// Sums and products of `f32` are exact in `f64`: each direction is on its
-        /// side of the true value, and the next number is on the other.
+        /// Sums and products of `f32` are exact in `f64`: the results of
+        /// rounding down and up are neighbours that enclose the true value, or
+        /// equal it.
         #[test]
         fn directions_enclose_the_true_value(x in -1e9_f32..1e9, y in -1e9_f32..1e9) {
             enclose(|mode| single::mul(x, y, mode), f64::from(x) * f64::from(y))?;
             let sum = f64::from(x) + f64::from(y);
-            // Exact when nothing of the smaller one is lost in 53 digits.
+            // The sum is exact when nothing of the smaller one is lost in 53
+            // digits.
             if sum - f64::from(x) == f64::from(y) && sum - f64::from(y) == f64::from(x) {
                 enclose(|mode| single::add(x, y, mode), sum)?;
             }

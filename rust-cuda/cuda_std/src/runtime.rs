@@ -1,9 +1,9 @@
-//! What a device program needs to exist: the panic handler.
+//! The panic handler of device programs.
 
 /// Stops the launch.
 ///
-/// `cuda_builder` compiles `core` so that panics become a trap on the spot, and
-/// this is not even called; it is for other builds, and because there must be one.
+/// `cuda_builder` compiles `core` so that a panic traps on the spot and never
+/// calls this; other builds call it, and a program must have a panic handler.
 #[panic_handler]
 fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
     // SAFETY: stopping the launch is always allowed.

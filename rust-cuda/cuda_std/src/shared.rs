@@ -1,9 +1,10 @@
 //! Shared memory: the fast memory of a block.
 //!
-//! Three ways to have some, all uninitialised until a thread writes them:
+//! There are three ways to declare it; all of it is uninitialised until a
+//! thread writes it:
 //!
-//! - [`shared_array!`](crate::shared_array): an array whose size the source states;
-//! - [`dynamic_shared_mem`]: as many bytes as the launch asks for;
+//! - [`shared_array!`](crate::shared_array): an array whose size is constant;
+//! - [`dynamic_shared_mem`]: as many bytes as the launch requests;
 //! - [`#[address_space(shared)]`](macro@crate::address_space) on a `static mut`.
 //!
 //! A write becomes visible to the block's other threads at the next
@@ -12,10 +13,10 @@
 /// An array in the block's shared memory: `shared_array![T; N]` is a `*mut T` to
 /// `N` uninitialised elements.
 ///
-/// `T` and `N` must not name a generic parameter of the function around (the
+/// `T` and `N` must not name a generic parameter of the enclosing function (the
 /// array is a static, which cannot depend on one): declare it in the kernel and
-/// hand the pointer on. Every place in the source that says `shared_array!` is
-/// one array per block, however often it is passed; two places are two arrays.
+/// pass the pointer on. Each `shared_array!` in the source is one array per
+/// block, however often it is executed; two of them are two arrays.
 ///
 /// ```
 /// use cuda_std::prelude::*;
@@ -40,10 +41,11 @@
 ///
 /// # Safety
 ///
-/// The macro is safe, using the pointer is not: an element must be written before
-/// it is read, with a barrier between the two when the threads differ; no two
-/// threads may touch an element at once when one of them writes; no access may
-/// be out of bounds. The emulator finds what it can of these.
+/// The macro is safe, using the pointer is not: an element must be written
+/// before it is read, with a barrier between the two when the threads differ;
+/// no two threads may access an element at once when one of them writes; no
+/// access may be out of bounds. The emulator reports the violations that it
+/// detects.
 #[macro_export]
 macro_rules! shared_array {
     ($element:ty; $len:expr) => {{
@@ -81,11 +83,11 @@ macro_rules! shared_array {
     }};
 }
 
-/// The block's dynamic shared memory: as many bytes as the launch asked for
+/// The block's dynamic shared memory: as many bytes as the launch requested
 /// ([`mem::dynamic_smem_size`](crate::mem::dynamic_smem_size)), aligned to 16.
 ///
-/// Every call returns the same address, whatever `T` is: a kernel that needs two
-/// arrays takes the second from behind the first.
+/// Every call returns the same address, whatever `T` is: a kernel that needs
+/// two arrays places the second after the first.
 ///
 /// ```
 /// use cuda_std::prelude::*;

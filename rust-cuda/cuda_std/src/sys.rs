@@ -1,12 +1,12 @@
-//! The LLVM intrinsics and system calls behind the device side.
+//! LLVM intrinsics and system calls of the device implementation.
 //!
 //! An `extern "C"` declaration whose link name starts with `llvm.` is the
-//! intrinsic itself; the optimiser knows what it does, which for
-//! warp-synchronous operations (`convergent`) it does not of inline assembly.
+//! intrinsic itself. The optimiser knows its properties (`convergent` for
+//! warp-synchronous operations), which it does not know of inline assembly.
 //!
-//! The predicate that a shuffle or a match returns beside its value is a pair
+//! A shuffle or match that returns a predicate beside its value returns a pair
 //! `{i32, i1}` to LLVM. Only the `unadjusted` calling convention passes a Rust
-//! `(u32, bool)` as that.
+//! `(u32, bool)` that way.
 
 #[allow(improper_ctypes)]
 unsafe extern "unadjusted" {
@@ -52,8 +52,8 @@ unsafe extern "unadjusted" {
     pub fn barrier_red_or(barrier: u32, predicate: bool) -> bool;
 }
 
-// cuda_builder defines these by LLVM's intrinsics of the same names, which take pointers to
-// shared and to global memory.
+// cuda_builder defines these with LLVM's intrinsics of the same names, which
+// take pointers to shared and to global memory.
 #[cfg(target_feature = "sm_80")]
 unsafe extern "C" {
     #[link_name = "__cuda_std_cp_async_ca_4"]
@@ -169,7 +169,7 @@ unsafe extern "C" {
     pub fn redux_xor(value: u32, mask: u32) -> u32;
 }
 
-// cuda_builder defines these by LLVM's half-precision types.
+// cuda_builder defines these with LLVM's half-precision types.
 unsafe extern "C" {
     #[link_name = "__cuda_std_half_fma_f16"]
     pub fn half_fma_f16(a: u16, b: u16, c: u16) -> u16;

@@ -1,10 +1,10 @@
-//! Texture fetches, by 64-bit texture object handle.
+//! Texture fetches by 64-bit texture object handle.
 //!
-//! A texture object is made by the host (`cuTexObjectCreate`) and its handle
-//! passed to the kernel as a `u64`. It says how coordinates are read (these
-//! functions mean unnormalised ones, counted in elements), what lies outside
-//! (clamped to the edge, or zero), and how an element becomes a `f32`; of a
-//! texture with several channels they return the first.
+//! The host creates a texture object (`cuTexObjectCreate`) and passes its
+//! handle to the kernel as a `u64`. The object determines how coordinates are
+//! read (these functions need unnormalised ones, counted in elements), the
+//! value outside (that of the edge, or zero), and how an element becomes a
+//! `f32`. Of a texture with several channels these functions return the first.
 //!
 //! Upstream has no texture functions.
 //!
@@ -35,8 +35,9 @@ use core::arch::asm;
 #[cfg(not(target_arch = "nvptx64"))]
 use cuda_emulator::intrinsics as emulator;
 
-/// Element `index` of a texture bound to linear memory (`tex.1d` with an integer
-/// coordinate, CUDA's `tex1Dfetch`). Outside the result is zero.
+/// Fetches element `index` of a texture bound to linear memory (`tex.1d` with
+/// an integer coordinate, CUDA's `tex1Dfetch`). Outside the texture the result
+/// is zero.
 ///
 /// # Safety
 ///
@@ -70,11 +71,11 @@ pub unsafe fn tex1d_fetch(texture: u64, index: i32) -> f32 {
     }
 }
 
-/// The 1-D texture at coordinate `x`, filtered as the texture object says
-/// (`tex.1d`). Textures over linear memory have integer coordinates:
+/// Fetches a 1-D texture at coordinate `x`, filtered as the texture object
+/// specifies (`tex.1d`). Textures over linear memory have integer coordinates:
 /// [`tex1d_fetch`].
 ///
-/// The emulator's is a 2-D texture of one row.
+/// In the emulator the texture is a 2-D one of one row.
 ///
 /// # Safety
 ///
@@ -108,8 +109,8 @@ pub unsafe fn tex1d(texture: u64, x: f32) -> f32 {
     }
 }
 
-/// The 2-D texture at column `x`, row `y`, filtered as the texture object says
-/// (`tex.2d`).
+/// Fetches a 2-D texture at column `x`, row `y`, filtered as the texture object
+/// specifies (`tex.2d`).
 ///
 /// # Safety
 ///

@@ -1,8 +1,9 @@
-//! A thread's place in the launch, and waiting for other threads.
+//! Indices of threads and blocks in the launch, barriers of the block, memory
+//! fences.
 //!
 //! A launch is a **grid** of **blocks** of **threads**, each laid out in up to
-//! three dimensions, x fastest. All threads run the same kernel and tell
-//! themselves apart by their indices:
+//! three dimensions, x fastest. All threads run the same kernel and differ in
+//! their indices:
 //!
 //! | | index | extent |
 //! |---|---|---|
@@ -22,7 +23,7 @@ use crate::sys;
 #[cfg(not(target_arch = "nvptx64"))]
 use cuda_emulator::intrinsics as emulator;
 
-/// One function per axis of a special register.
+/// Defines one function per axis of a special register.
 macro_rules! registers {
     ($($(#[$doc:meta])* $name:ident = $device:ident, $host:ident[$axis:literal];)*) => {$(
         $(#[$doc])*
@@ -40,32 +41,43 @@ macro_rules! registers {
 }
 
 registers! {
-    /// Index of the calling thread in its block along x: `0..block_dim_x()`.
+    /// Index of the calling thread in its block along x: `0..block_dim_x()`
+    /// (`%tid.x`, `threadIdx.x`).
     thread_idx_x = tid_x, thread_idx[0];
-    /// Index of the calling thread in its block along y: `0..block_dim_y()`.
+    /// Index of the calling thread in its block along y: `0..block_dim_y()`
+    /// (`%tid.y`, `threadIdx.y`).
     thread_idx_y = tid_y, thread_idx[1];
-    /// Index of the calling thread in its block along z: `0..block_dim_z()`.
+    /// Index of the calling thread in its block along z: `0..block_dim_z()`
+    /// (`%tid.z`, `threadIdx.z`).
     thread_idx_z = tid_z, thread_idx[2];
 
-    /// Index of the calling thread's block in the grid along x: `0..grid_dim_x()`.
+    /// Index of the calling thread's block in the grid along x:
+    /// `0..grid_dim_x()` (`%ctaid.x`, `blockIdx.x`).
     block_idx_x = ctaid_x, block_idx[0];
-    /// Index of the calling thread's block in the grid along y: `0..grid_dim_y()`.
+    /// Index of the calling thread's block in the grid along y:
+    /// `0..grid_dim_y()` (`%ctaid.y`, `blockIdx.y`).
     block_idx_y = ctaid_y, block_idx[1];
-    /// Index of the calling thread's block in the grid along z: `0..grid_dim_z()`.
+    /// Index of the calling thread's block in the grid along z:
+    /// `0..grid_dim_z()` (`%ctaid.z`, `blockIdx.z`).
     block_idx_z = ctaid_z, block_idx[2];
 
-    /// Threads per block along x, 1 to 1024.
+    /// Number of threads per block along x, 1 to 1024 (`%ntid.x`,
+    /// `blockDim.x`).
     block_dim_x = ntid_x, block_dim[0];
-    /// Threads per block along y, 1 to 1024.
+    /// Number of threads per block along y, 1 to 1024 (`%ntid.y`,
+    /// `blockDim.y`).
     block_dim_y = ntid_y, block_dim[1];
-    /// Threads per block along z, 1 to 64.
+    /// Number of threads per block along z, 1 to 64 (`%ntid.z`, `blockDim.z`).
     block_dim_z = ntid_z, block_dim[2];
 
-    /// Blocks in the grid along x, 1 to 2³¹ - 1.
+    /// Number of blocks in the grid along x, 1 to 2³¹ - 1 (`%nctaid.x`,
+    /// `gridDim.x`).
     grid_dim_x = nctaid_x, grid_dim[0];
-    /// Blocks in the grid along y, 1 to 65535.
+    /// Number of blocks in the grid along y, 1 to 65535 (`%nctaid.y`,
+    /// `gridDim.y`).
     grid_dim_y = nctaid_y, grid_dim[1];
-    /// Blocks in the grid along z, 1 to 65535.
+    /// Number of blocks in the grid along z, 1 to 65535 (`%nctaid.z`,
+    /// `gridDim.z`).
     grid_dim_z = nctaid_z, grid_dim[2];
 }
 
@@ -83,24 +95,24 @@ pub fn block_idx() -> UVec3 {
     UVec3::new(block_idx_x(), block_idx_y(), block_idx_z())
 }
 
-/// Threads per block.
+/// Number of threads per block along each axis.
 #[must_use]
 #[inline(always)]
 pub fn block_dim() -> UVec3 {
     UVec3::new(block_dim_x(), block_dim_y(), block_dim_z())
 }
 
-/// Blocks in the grid.
+/// Number of blocks in the grid along each axis.
 #[must_use]
 #[inline(always)]
 pub fn grid_dim() -> UVec3 {
     UVec3::new(grid_dim_x(), grid_dim_y(), grid_dim_z())
 }
 
-/// The number of the calling thread in the whole launch: unique, and without
+/// Linear index of the calling thread in the whole launch: unique, and without
 /// gaps, whatever the dimensions of grid and block.
 ///
-/// Blocks are numbered x fastest, and so are the threads within each. The number
+/// Blocks are counted x fastest, and so are the threads within each. The index
 /// has 32 bits and wraps in a launch of more than 2³² threads.
 #[must_use]
 #[inline(always)]
@@ -119,23 +131,23 @@ pub fn index() -> u32 {
         .wrapping_add(thread_number)
 }
 
-/// The thread's index in the grid along x.
+/// Index of the calling thread in the grid along x.
 ///
-/// Unique in launches that extend along x alone.
+/// It is unique in launches that extend along x only.
 #[must_use]
 #[inline(always)]
 pub fn index_1d() -> u32 {
     block_idx_x() * block_dim_x() + thread_idx_x()
 }
 
-/// The thread's index in the grid along x and y.
+/// Index of the calling thread in the grid along x and y.
 #[must_use]
 #[inline(always)]
 pub fn index_2d() -> UVec2 {
     UVec2::new(index_1d(), block_idx_y() * block_dim_y() + thread_idx_y())
 }
 
-/// The thread's index in the grid along x, y and z.
+/// Index of the calling thread in the grid along x, y and z.
 #[must_use]
 #[inline(always)]
 pub fn index_3d() -> UVec3 {
@@ -151,7 +163,7 @@ pub fn first() -> bool {
     block_idx() == UVec3::ZERO && thread_idx() == UVec3::ZERO
 }
 
-/// Threads per warp: 32 on every GPU so far.
+/// Number of threads per warp: 32 on every GPU so far (`warpSize`).
 #[must_use]
 #[inline(always)]
 pub fn warp_size() -> u32 {
@@ -163,12 +175,13 @@ pub fn warp_size() -> u32 {
     size
 }
 
-/// Waits until every thread of the block has arrived here, and makes what they
-/// wrote to shared and global memory before visible to all of them after.
+/// Waits until every thread of the block has arrived (CUDA's `__syncthreads`).
+/// Their writes to shared and global memory before the barrier are visible to
+/// all of them after it.
 ///
-/// All threads of the block must arrive at the *same* barrier: in a branch that
-/// only some of them take, or after an early `return` of some, the launch hangs
-/// or goes on with half-written data. The emulator reports both.
+/// All threads of the block must arrive at the *same* barrier: if only some of
+/// them reach it, because of a branch or an early `return`, the launch hangs or
+/// continues with half-written data. The emulator reports both.
 #[inline(always)]
 #[track_caller]
 pub fn sync_threads() {
@@ -181,8 +194,8 @@ pub fn sync_threads() {
     emulator::barrier();
 }
 
-/// [`sync_threads`] that returns, to all threads, for how many of them
-/// `predicate` was not zero.
+/// [`sync_threads`] that returns, to all threads, the number of threads whose
+/// `predicate` is not zero (CUDA's `__syncthreads_count`).
 #[inline(always)]
 #[track_caller]
 pub fn sync_threads_count(predicate: u32) -> u32 {
@@ -194,8 +207,8 @@ pub fn sync_threads_count(predicate: u32) -> u32 {
     count
 }
 
-/// [`sync_threads`] that returns, to all threads, 1 if `predicate` was not zero
-/// for every one of them, else 0.
+/// [`sync_threads`] that returns, to all threads, 1 if `predicate` is not zero
+/// in every thread, else 0 (CUDA's `__syncthreads_and`).
 #[inline(always)]
 #[track_caller]
 pub fn sync_threads_and(predicate: u32) -> u32 {
@@ -207,8 +220,8 @@ pub fn sync_threads_and(predicate: u32) -> u32 {
     u32::from(all)
 }
 
-/// [`sync_threads`] that returns, to all threads, 1 if `predicate` was not zero
-/// for any one of them, else 0.
+/// [`sync_threads`] that returns, to all threads, 1 if `predicate` is not zero
+/// in any thread, else 0 (CUDA's `__syncthreads_or`).
 #[inline(always)]
 #[track_caller]
 pub fn sync_threads_or(predicate: u32) -> u32 {
@@ -220,19 +233,20 @@ pub fn sync_threads_or(predicate: u32) -> u32 {
     u32::from(any)
 }
 
-/// Memory fence for the threads of the grid: whoever sees a write that this
-/// thread makes after the fence also sees those it made before.
+/// Memory fence for the threads of the grid: a thread that sees a write made by
+/// this thread after the fence also sees those made before it.
 ///
-/// Orders memory, waits for nobody. Blocks of one grid run all over the device,
-/// so this is [`device_fence`] under another name.
+/// It orders memory and does not wait. Blocks of one grid run all over the
+/// device, so this is [`device_fence`] under another name.
 #[inline(always)]
 pub fn grid_fence() {
     device_fence();
 }
 
-/// Memory fence for all threads on the device.
+/// Memory fence for all threads of the device (`membar.gl`, CUDA's
+/// `__threadfence`).
 ///
-/// Orders memory, waits for nobody.
+/// It orders memory and does not wait.
 #[inline(always)]
 pub fn device_fence() {
     #[cfg(target_arch = "nvptx64")]
@@ -244,9 +258,10 @@ pub fn device_fence() {
     core::sync::atomic::fence(core::sync::atomic::Ordering::SeqCst);
 }
 
-/// Memory fence for all threads on the device, on other devices, and on the host.
+/// Memory fence for all threads of the device, of other devices, and of the
+/// host (`membar.sys`, CUDA's `__threadfence_system`).
 ///
-/// Orders memory, waits for nobody.
+/// It orders memory and does not wait.
 #[inline(always)]
 pub fn system_fence() {
     #[cfg(target_arch = "nvptx64")]
@@ -259,14 +274,14 @@ pub fn system_fence() {
 }
 
 /// Suspends the calling thread for about `nanos` nanoseconds, at most a
-/// millisecond; a hint for loops that wait for another thread.
+/// millisecond (`nanosleep`); a hint for loops that wait for another thread.
 ///
-/// The emulator does not wait but lets other threads have their turn.
+/// The emulator does not wait but lets other threads run.
 #[inline(always)]
 #[track_caller]
 pub fn nanosleep(nanos: u32) {
     #[cfg(target_arch = "nvptx64")]
-    // SAFETY: suspends the thread and touches nothing.
+    // SAFETY: suspends the thread and accesses no memory.
     unsafe {
         core::arch::asm!("nanosleep.u32 {};", in(reg32) nanos);
     }

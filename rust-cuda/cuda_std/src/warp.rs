@@ -1,10 +1,10 @@
-//! The 32 lanes of a warp, exchanging values without memory.
+//! Warp operations: the 32 lanes of a warp exchange values without memory.
 //!
 //! A warp is 32 consecutive threads of a block (x fastest) that run together.
 //! The functions here are warp-synchronous: each takes a **mask** of the lanes
-//! that take part, bit `i` for lane `i`, and every lane in it must arrive at the
-//! same call with the same mask; `u32::MAX` means the whole warp. Lanes outside
-//! the mask must not arrive.
+//! that take part, bit `i` for lane `i`, and every lane in it must arrive at
+//! the same call with the same mask; `u32::MAX` is the whole warp. Lanes
+//! outside the mask must not arrive.
 //!
 //! ```
 //! use cuda_std::prelude::*;
@@ -34,8 +34,9 @@ use crate::sys;
 #[cfg(not(target_arch = "nvptx64"))]
 use cuda_emulator::intrinsics as emulator;
 
-/// Waits until every lane in `mask` has arrived, and makes what they wrote to
-/// memory before visible to one another after.
+/// Waits until every lane in `mask` has arrived (`bar.warp.sync`, CUDA's
+/// `__syncwarp`). Writes to memory by these lanes before it are visible to all
+/// of them after it.
 ///
 /// # Safety
 ///
@@ -53,7 +54,7 @@ pub unsafe fn sync_warp(mask: u32) {
     emulator::warp_barrier(mask);
 }
 
-/// The calling thread's lane in its warp, 0 to 31.
+/// Index of the calling thread's lane in its warp, 0 to 31 (`%laneid`).
 #[must_use]
 #[inline(always)]
 pub fn lane_id() -> u32 {
@@ -65,10 +66,11 @@ pub fn lane_id() -> u32 {
     lane
 }
 
-/// The lanes that execute this call together with the caller.
+/// Mask of the lanes that execute this call together with the caller
+/// (`activemask`, CUDA's `__activemask`).
 ///
-/// Which lanes those are is the hardware's choice: lanes on the same path need
-/// not be together. Do not take it for the set of lanes that entered a branch;
+/// The hardware chooses these lanes: lanes on the same path need not be
+/// together. Do not take the mask for the set of lanes that entered a branch;
 /// compute that with [`warp_vote_ballot`] before the branch.
 #[must_use]
 #[inline(always)]
@@ -84,7 +86,7 @@ pub fn activemask() -> u32 {
 
 // --- reductions ------------------------------------------------------------------
 
-/// What [`warp_reduce`] does with the lanes' values.
+/// The operation by which [`warp_reduce`] combines the lanes' values.
 #[repr(u32)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WarpReductionOp {
@@ -94,18 +96,19 @@ pub enum WarpReductionOp {
     Min,
     /// The greatest value.
     Max,
-    /// The bits set in all values.
+    /// Bitwise "and": the bits set in all values.
     And,
-    /// The bits set in any value.
+    /// Bitwise "or": the bits set in any value.
     Or,
-    /// The bits set in an odd number of values.
+    /// Bitwise "exclusive or": the bits set in an odd number of values.
     Xor,
 }
 
-/// Combines the values of all lanes in `mask`; each of them gets the result.
+/// Reduces the values of all lanes in `mask` by `op`; each of these lanes gets
+/// the result.
 ///
 /// One instruction (`redux.sync`) from compute capability 8.0 on, a series of
-/// shuffles before.
+/// shuffles on older targets.
 ///
 /// # Safety
 ///
@@ -159,7 +162,7 @@ macro_rules! impl_reduce {
 impl_reduce!(i32, redux_min, redux_max);
 impl_reduce!(u32, redux_umin, redux_umax);
 
-/// The integers behind [`reduce_by_shuffles`].
+/// The integers that [`reduce_by_shuffles`] combines.
 #[cfg(not(all(target_arch = "nvptx64", target_feature = "sm_80")))]
 trait Integer:
     WarpShuffleValue
@@ -184,8 +187,8 @@ impl Integer for u32 {
     }
 }
 
-/// Every lane reads every lane in the mask: works for any mask, and all lanes
-/// make the same number of steps.
+/// Every lane reads every lane in the mask: this works for any mask, and all
+/// lanes take the same number of steps.
 #[cfg(not(all(target_arch = "nvptx64", target_feature = "sm_80")))]
 #[track_caller]
 unsafe fn reduce_by_shuffles<T: Integer>(mask: u32, value: T, op: WarpReductionOp) -> T {
@@ -211,7 +214,8 @@ unsafe fn reduce_by_shuffles<T: Integer>(mask: u32, value: T, op: WarpReductionO
 
 // --- match -----------------------------------------------------------------------
 
-/// The lanes of `mask` whose `value` has the same bits as the caller's.
+/// Mask of the lanes of `mask` whose `value` has the same bits as the caller's
+/// (`match.any.sync`, CUDA's `__match_any_sync`).
 ///
 /// # Safety
 ///
@@ -224,7 +228,8 @@ pub unsafe fn warp_match_any<T: WarpMatchValue>(mask: u32, value: T) -> u32 {
     unsafe { T::match_any(mask, value) }
 }
 
-/// `Some(mask)` if `value` has the same bits in all lanes of `mask`, else `None`.
+/// `Some(mask)` if `value` has the same bits in all lanes of `mask`, else
+/// `None` (`match.all.sync`, CUDA's `__match_all_sync`).
 ///
 /// # Safety
 ///
@@ -294,7 +299,8 @@ impl_match! {
 
 // --- votes -----------------------------------------------------------------------
 
-/// Whether `predicate` is true in all lanes of `mask`.
+/// Whether `predicate` is true in all lanes of `mask` (`vote.all.sync`, CUDA's
+/// `__all_sync`).
 ///
 /// # Safety
 ///
@@ -311,7 +317,8 @@ pub unsafe fn warp_vote_all(mask: u32, predicate: bool) -> bool {
     all
 }
 
-/// Whether `predicate` is true in any lane of `mask`.
+/// Whether `predicate` is true in any lane of `mask` (`vote.any.sync`, CUDA's
+/// `__any_sync`).
 ///
 /// # Safety
 ///
@@ -328,7 +335,8 @@ pub unsafe fn warp_vote_any(mask: u32, predicate: bool) -> bool {
     any
 }
 
-/// The lanes of `mask` in which `predicate` is true, bit `i` for lane `i`.
+/// Mask of the lanes of `mask` in which `predicate` is true, bit `i` for lane
+/// `i` (`vote.ballot.sync`, CUDA's `__ballot_sync`).
 ///
 /// # Safety
 ///
@@ -347,11 +355,12 @@ pub unsafe fn warp_vote_ballot(mask: u32, predicate: bool) -> u32 {
 
 // --- shuffles --------------------------------------------------------------------
 
-/// The value of the lane `delta` above the caller's, and whether there is one.
+/// The value of the lane `delta` above the caller's, and whether there is such
+/// a lane (`shfl.sync.down`, CUDA's `__shfl_down_sync`).
 ///
 /// `width`, a power of two up to 32 and usually 32, divides the warp into
-/// segments of that many lanes, beyond which nothing is read: where the lane
-/// above is in another segment, the result is `(value, false)`.
+/// segments of that many lanes. A lane reads only its own segment: if the lane
+/// above is in another one, the result is `(value, false)`.
 ///
 /// # Panics
 ///
@@ -374,9 +383,10 @@ pub unsafe fn warp_shuffle_down<T: WarpShuffleValue>(
     unsafe { T::shuffle(WarpShuffleMode::Down, mask, value, delta, width) }
 }
 
-/// The value of the lane `delta` below the caller's, and whether there is one.
+/// The value of the lane `delta` below the caller's, and whether there is such
+/// a lane (`shfl.sync.up`, CUDA's `__shfl_up_sync`).
 ///
-/// `width` as in [`warp_shuffle_down`]: where the lane below is in another
+/// `width` as in [`warp_shuffle_down`]: if the lane below is in another
 /// segment, the result is `(value, false)`.
 ///
 /// # Panics
@@ -398,7 +408,8 @@ pub unsafe fn warp_shuffle_up<T: WarpShuffleValue>(
     unsafe { T::shuffle(WarpShuffleMode::Up, mask, value, delta, width) }
 }
 
-/// The value of lane `idx` of the caller's segment, `idx` taken modulo `width`.
+/// The value of lane `idx` of the caller's segment, `idx` taken modulo `width`
+/// (`shfl.sync.idx`, CUDA's `__shfl_sync`).
 ///
 /// `width` as in [`warp_shuffle_down`]. The flag is always true.
 ///
@@ -421,10 +432,11 @@ pub unsafe fn warp_shuffle_idx<T: WarpShuffleValue>(
     unsafe { T::shuffle(WarpShuffleMode::Idx, mask, value, idx, width) }
 }
 
-/// The value of the lane whose number is the caller's xor `lane_mask`.
+/// The value of the lane whose index is the caller's xor `lane_mask` (butterfly
+/// shuffle: `shfl.sync.bfly`, CUDA's `__shfl_xor_sync`).
 ///
-/// `width` as in [`warp_shuffle_down`]: a lane in a later segment is out of
-/// reach, and the result then `(value, false)`; one in an earlier segment is read.
+/// `width` as in [`warp_shuffle_down`]: a lane in a later segment is not read,
+/// and the result is `(value, false)`; a lane in an earlier segment is read.
 ///
 /// # Panics
 ///
@@ -445,12 +457,13 @@ pub unsafe fn warp_shuffle_xor<T: WarpShuffleValue>(
     unsafe { T::shuffle(WarpShuffleMode::Xor, mask, value, lane_mask, width) }
 }
 
-/// A value that can be shuffled: a number of 8 to 128 bits.
+/// A value that the shuffles exchange: a number of 8 to 128 bits.
 ///
-/// The hardware shuffles 32 bits: a narrower value travels in a word of its own
+/// The hardware shuffles 32 bits: a narrower value takes a word of its own
 /// (pack several into one), a wider one takes two or four shuffles.
 pub trait WarpShuffleValue: Sized {
-    /// Implements the four shuffles; `b` is what the mode calls it.
+    /// Implements the four shuffles; `b` is the lane, distance or lane mask of
+    /// `mode`.
     ///
     /// # Safety
     ///
@@ -501,22 +514,22 @@ impl_shuffle! {
     bf16 by shuffle_32: |value: bf16| u32::from(value.to_bits()), |bits| bf16::from_bits(bits as u16);
 }
 
-/// Which lane a shuffle reads from.
+/// The lane that a shuffle reads from.
 #[doc(hidden)]
 #[repr(u32)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WarpShuffleMode {
-    /// The lane of that number.
+    /// The lane with index `b`.
     Idx = 0,
-    /// That many lanes below.
+    /// The lane `b` below the caller's.
     Up = 1,
-    /// That many lanes above.
+    /// The lane `b` above the caller's.
     Down = 2,
-    /// The lane whose number differs in those bits.
+    /// The lane whose index differs from the caller's in the bits of `b`.
     Xor = 3,
 }
 
-/// Panics unless `width` is one that divides a warp into segments.
+/// Panics unless `width` is a power of two up to 32.
 #[inline(always)]
 #[track_caller]
 fn check_width(width: u32) {
@@ -536,8 +549,9 @@ unsafe fn shuffle_32(
     width: u32,
 ) -> (u32, bool) {
     check_width(width);
-    // Bits 8 to 12: the lane bits that stay; bits 0 to 4: the bound, which is
-    // the segment's first lane when reading upwards and its last otherwise.
+    // Bits 8 to 12: the lane bits that stay, which give the segment; bits 0 to
+    // 4: the bound, which is the segment's first lane for `Up` and its last
+    // otherwise.
     let segment = (32 - width) << 8;
     let last = segment | 31;
     // SAFETY: as the caller promises.

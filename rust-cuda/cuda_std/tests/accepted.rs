@@ -1,4 +1,4 @@
-//! What kernel crates write that is not to be refused, nor warned about.
+//! Code of kernel crates that must compile without errors and warnings.
 #![deny(warnings)]
 #![allow(
     missing_docs,

@@ -1,7 +1,7 @@
-//! Mistakes that do not compile, and what the compiler says about them.
+//! Mistakes that do not compile, and the compiler's messages about them.
 //!
-//! `TRYBUILD=overwrite cargo test -p halo-cuda-std --test compile_fail -- --ignored` writes what it
-//! says now; read it before you keep it.
+//! `TRYBUILD=overwrite cargo test -p halo-cuda-std --test compile_fail -- --ignored` writes the
+//! present messages; read them before you keep them.
 
 #[test]
 #[ignore = "checks all dependencies anew, twice; CI runs it"]

@@ -1,13 +1,13 @@
-//! Double-precision mathematics against `pxfm`, whose results are within 0.52 units in the last
-//! place, and against `libm` and C99's Annex F where a result is exact.
+//! Compares double-precision mathematics with `pxfm`, whose results are within 0.52 units in the
+//! last place, and with `libm` and C99's Annex F where a result is exact.
 //!
-//! Some arguments of every exponent by default; ten million of each function by
+//! By default it takes some arguments of every exponent; ten million of each function by
 //! `cargo test --release -p halo-cuda-std --test double_precision -- --ignored --nocapture`.
 
 use cuda_std::{FloatExt, GpuFloat, intrinsics};
 
-/// A function of one argument, its reference, how many numbers away from the reference it may be,
-/// and where it is neither constant nor trivial.
+/// A function of one argument, its reference, the allowed distance from the reference in
+/// representable numbers, and an interval where it is neither constant nor trivial.
 struct Function {
     name: &'static str,
     ours: fn(f64) -> f64,
@@ -28,12 +28,12 @@ macro_rules! functions {
     };
 }
 
-// Where the largest error is below one and a half units in the last place, the neighbour of the
-// nearest number is the farthest; below two and a half, the next.
+// A largest error below one and a half units in the last place allows the neighbour of the nearest
+// number; one below two and a half, the number after it.
 const FUNCTIONS: &[Function] = functions! {
     exp: GpuFloat::exp, pxfm::f_exp, 1, -746.0 to 710.0;
     exp2: GpuFloat::exp2, pxfm::f_exp2, 1, -1076.0 to 1025.0;
-    // SAFETY: nothing to keep.
+    // SAFETY: the function has no conditions.
     exp10: |x| unsafe { intrinsics::exp10(x) }, exp10, 1, -324.0 to 309.0;
     exp_m1: GpuFloat::exp_m1, pxfm::f_expm1, 2, -40.0 to 3.0;
     ln: GpuFloat::ln, pxfm::f_log, 1, 0.0 to 4.0;
@@ -54,7 +54,7 @@ const FUNCTIONS: &[Function] = functions! {
     atanh: GpuFloat::atanh, pxfm::f_atanh, 2, -1.0 to 1.0;
     cbrt: GpuFloat::cbrt, pxfm::f_cbrt, 1, -8.0 to 8.0;
     rcbrt: FloatExt::rcbrt, pxfm::f_rcbrt, 1, -8.0 to 8.0;
-    // The sign of a zero is that of x, where IEEE 754 takes the sum's.
+    // A zero has the sign of x, whereas IEEE 754 takes the sign of the sum.
     sinpi: FloatExt::sinpi, |x| { let s = pxfm::f_sinpi(x); if s == 0.0 { s.copysign(x) } else { s } },
         1, -3.0 to 3.0;
     cospi: FloatExt::cospi, |x| pxfm::f_cospi(x) + 0.0, 1, -3.0 to 3.0;
@@ -62,7 +62,7 @@ const FUNCTIONS: &[Function] = functions! {
     erfc: FloatExt::complementary_error_function, pxfm::f_erfc, 2, -6.0 to 28.0;
     erfcx: FloatExt::scaled_complementary_error_function, erfcx, 2, -27.0 to 50.0;
     normcdf: FloatExt::norm_cdf, normcdf, 3, -39.0 to 9.0;
-    // SAFETY: nothing to keep.
+    // SAFETY: the function has no conditions.
     erfinv: |x| unsafe { intrinsics::erfinv(x) }, |x| if x == 0.0 { x } else { pxfm::f_erfinv(x) },
         2, -1.0 to 1.0;
     j0: FloatExt::j0, pxfm::f_j0, 2, -60.0 to 60.0;
@@ -72,7 +72,7 @@ const FUNCTIONS: &[Function] = functions! {
     tgamma: FloatExt::gamma, tgamma, 3, -180.0 to 172.0;
 };
 
-/// `pxfm`'s function, which fails where the result is subnormal.
+/// `exp10`, from `libm` where the result is subnormal: `pxfm`'s fails there.
 fn exp10(x: f64) -> f64 {
     if x < -307.0 {
         libm::exp10(x)
@@ -81,7 +81,7 @@ fn exp10(x: f64) -> f64 {
     }
 }
 
-/// `pxfm`'s function, which is NaN where the result is extreme.
+/// `erfcx`, with formulas where the result is extreme: `pxfm`'s is NaN there.
 fn erfcx(x: f64) -> f64 {
     if x < -26.0 {
         let square = x * x;
@@ -99,8 +99,8 @@ fn erfcx(x: f64) -> f64 {
     }
 }
 
-/// `erfc(-x/√2) / 2`, with what rounding took from the argument put back: within a unit in the last
-/// place and a half.
+/// `erfc(-x/√2) / 2`, corrected for the argument's rounding error: within one and a half units in
+/// the last place.
 fn normcdf(x: f64) -> f64 {
     const FACTOR: f64 = core::f64::consts::FRAC_1_SQRT_2;
     const FACTOR_LOW: f64 = -4.833_646_656_726_457e-17;
@@ -114,7 +114,7 @@ fn normcdf(x: f64) -> f64 {
     0.5 * f64::mul_add(slope, low, value)
 }
 
-/// `pxfm`'s function, which loses the sign of a zero, and of a result that vanishes.
+/// `pxfm`'s function, with the sign of a zero and of a result that underflows, which `pxfm` loses.
 fn tgamma(x: f64) -> f64 {
     if x == 0.0 {
         return x.recip();
@@ -128,12 +128,13 @@ fn tgamma(x: f64) -> f64 {
     }
 }
 
-/// `pxfm`'s function, which loses the sign of a result that vanishes.
+/// `pxfm`'s function, with the sign of a result that underflows, which `pxfm` loses.
 fn atan2(y: f64, x: f64) -> f64 {
     pxfm::f_atan2(y, x).copysign(y)
 }
 
-/// How many numbers `value` is away from `exact`; signs of zeros count, and NaN is near NaN alone.
+/// The number of representable numbers from `value` to `exact`; signs of zeros count, and only NaN
+/// is near NaN.
 fn distance(value: f64, exact: f64) -> u64 {
     match (value.is_nan(), exact.is_nan()) {
         (true, true) => 0,
@@ -144,7 +145,7 @@ fn distance(value: f64, exact: f64) -> u64 {
     }
 }
 
-/// Numbers without end, the same each time (G. Marsaglia's xorshift).
+/// An endless sequence of numbers, the same each time (G. Marsaglia's xorshift).
 fn random() -> impl FnMut() -> u64 {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     move || {
@@ -155,7 +156,7 @@ fn random() -> impl FnMut() -> u64 {
     }
 }
 
-/// From 0 to 1.
+/// A number from 0 to 1.
 fn fraction(bits: u64) -> f64 {
     (bits >> 11) as f64 / 9_007_199_254_740_992.0
 }
@@ -172,8 +173,8 @@ impl Function {
         distance
     }
 
-    /// As many arguments of each exponent and sign, and a thousand times as many between the limits:
-    /// how many are away from the reference, by 1, 2, …
+    /// Checks `each` arguments of each exponent and sign, and a thousand times as many between the
+    /// limits; returns how many results are 0, 1, 2, and 3 or more numbers away from the reference.
     fn sample(&self, each: u32) -> [u64; 4] {
         let mut next = random();
         let mut away = [0; 4];
@@ -207,7 +208,7 @@ fn many_arguments_of_every_exponent() {
     }
 }
 
-/// Where functions are special, or change their ways.
+/// Arguments where functions are special, or change their formula.
 const CENTRES: &[f64] = &[
     0.0,
     f64::MIN_POSITIVE,
@@ -267,7 +268,7 @@ fn arguments_about_special_ones() {
         for x in [f64::INFINITY, f64::NEG_INFINITY, f64::NAN, -f64::NAN] {
             function.check(x);
         }
-        // Integers, halves, multiples of π/4, and what is next to them.
+        // Integers, halves, multiples of π/4, and the numbers next to them.
         for n in -1000..=1000 {
             for unit in [0.5, core::f64::consts::FRAC_PI_4] {
                 let x = f64::from(n) * unit;
@@ -279,7 +280,7 @@ fn arguments_about_special_ones() {
     }
 }
 
-/// A function of two arguments, its reference, and how far it may be from it.
+/// A function of two arguments, its reference, and the allowed distance from it.
 type Pair = (&'static str, fn(f64, f64) -> f64, fn(f64, f64) -> f64, u64);
 
 const PAIRS: &[Pair] = &[
@@ -291,12 +292,12 @@ const PAIRS: &[Pair] = &[
 ];
 
 fn fmod(x: f64, y: f64) -> f64 {
-    // SAFETY: nothing to keep.
+    // SAFETY: the function has no conditions.
     unsafe { intrinsics::fmod(x, y) }
 }
 
 fn remainder(x: f64, y: f64) -> f64 {
-    // SAFETY: nothing to keep.
+    // SAFETY: the function has no conditions.
     unsafe { intrinsics::remainder(x, y) }
 }
 
@@ -308,8 +309,8 @@ fn check_pair(&(name, ours, reference, allowed): &Pair, x: f64, y: f64) {
     );
 }
 
-/// Pairs of any two numbers, of numbers not far from each other, and such that the power is
-/// neither 0 nor infinite, of any base and of one about 1.
+/// Checks pairs of any two numbers, of numbers of similar magnitude, and pairs whose power is
+/// neither 0 nor infinite, with any base and with one about 1.
 fn sample_pairs(count: u32) {
     let mut next = random();
     for i in 0..count {
@@ -373,7 +374,8 @@ fn pairs_of_special_arguments() {
     }
 }
 
-/// The logarithm of the gamma function is exact beside 1, and beside itself for positive numbers.
+/// The error is relative to the larger of 1 and the result; for positive arguments, of 1/100 and
+/// the result.
 #[test]
 fn logarithms_of_the_gamma_function() {
     let mut next = random();
@@ -425,18 +427,18 @@ fn bessel_functions_of_higher_order() {
     }
 }
 
-/// `pxfm` has no function that is right for a small tail: that of what ours gives must be the tail
-/// again, to within the units by which the tail changes where the argument changes by one and a half.
+/// `pxfm` has no inverse that is right for a small tail. So the tail of our result must be the
+/// argument, within the change of the tail where the result changes by one and a half units.
 #[test]
 fn inverses_of_tails_invert() {
     let mut next = random();
     for upper in 0..1024_u64 {
         for _ in 0..200 {
-            // From the least number to 1, and from 1 to 2 where the exponent is 0.
+            // From the least number to 1; from 1 to 2 for the exponent 0.
             let y = f64::from_bits(upper << 52 | next() >> 12);
             let x = y.inv_complementary_error_function();
             let z = (0.5 * y).inv_norm_cdf();
-            // -y erfc'(x) x / erfc(x) is the relative change.
+            // The relative change of the tail: -y erfc'(x) x / erfc(x).
             let slope = 2.0 * x * x + 2.0;
             let half_unit = f64::EPSILON.max(f64::from_bits(1) / y);
             for (again, what) in [
@@ -467,13 +469,13 @@ fn inverses_of_tails_invert() {
     }
 }
 
-/// What C99 says of `pow` in F.9.4.4.
+/// The rules of C99 for `pow`, in F.9.4.4.
 #[test]
 fn powers_that_annex_f_names() {
     const INF: f64 = f64::INFINITY;
     const NAN: f64 = f64::NAN;
     let rules = [
-        // (±0)^y, y < 0: an odd integer, and not.
+        // (±0)^y for y < 0: an odd integer, or not.
         (0.0, -3.0, INF),
         (-0.0, -3.0, -INF),
         (0.0, -2.0, INF),
@@ -494,7 +496,7 @@ fn powers_that_annex_f_names() {
         (NAN, 0.0, 1.0),
         (NAN, -0.0, 1.0),
         (-INF, 0.0, 1.0),
-        // A negative base, and no integer.
+        // A negative base with an exponent that is no integer.
         (-2.0, 0.5, NAN),
         (-1.0, 1e-300, NAN),
         // Infinite powers.

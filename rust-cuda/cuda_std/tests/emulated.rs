@@ -1,5 +1,5 @@
-//! The functions of `cuda_std` in emulated launches: what a kernel that calls
-//! them computes, and what it is told when it uses them wrongly.
+//! Kernels that call the functions of `cuda_std`, in emulated launches: their
+//! results, and the diagnoses of wrong calls.
 #![allow(
     clippy::missing_safety_doc,
     clippy::undocumented_unsafe_blocks,
@@ -47,7 +47,7 @@ where
     unsafe { launch(&config, &Options::default(), memory, &thread) }
 }
 
-/// One block of threads along x.
+/// Launches one block of threads along x; panics on a diagnosis.
 fn run<K>(threads: u32, args: &K::Args<'_>) -> Report
 where
     K: Kernel,
@@ -66,7 +66,7 @@ fn output<T>(data: &mut [T]) -> Out<'_, T> {
     unsafe { Out::from_raw(data.as_mut_ptr().expose_provenance() as u64, data.len()) }
 }
 
-/// What a kernel writes for each of 32 lanes.
+/// Runs a kernel on one warp; returns the value it writes for each lane.
 fn lanes<K, T: Copy + Default>(start: impl Fn(usize) -> T) -> [T; 32]
 where
     K: for<'a> Kernel<Args<'a> = (Out<'a, T>,)>,
@@ -115,7 +115,7 @@ fn every_thread_has_its_place() {
         assert_eq!(row[6] as usize, threads);
         assert_eq!(row[7], 32_000 + (flat % 30) as u32);
     }
-    // Blocks x fastest, then threads x fastest.
+    // Blocks are numbered x fastest, and so are threads in a block.
     assert_eq!(out[1][..3], [1, 0, 0]);
     assert_eq!(out[5][..3], [0, 1, 0]);
     assert_eq!(out[30][..3], [5, 0, 0]);
@@ -149,7 +149,7 @@ fn barriers_count_and_combine() {
     assert_eq!(report.barriers, 3);
 }
 
-/// Where the barrier of [`diverging`] is.
+/// The line of the barrier in [`diverging`].
 static LINE: core::sync::atomic::AtomicU32 = core::sync::atomic::AtomicU32::new(0);
 
 #[kernel]
@@ -207,7 +207,8 @@ shuffles! {
     shuffle_bad_width(value: i32) = warp::warp_shuffle_xor(ALL, value, 1, 12).0;
 }
 
-/// Lane `i` starts with `i + 1`; a value from out of range comes back negative.
+/// Lane `i` starts with `i + 1`; a lane without a source gives its own value,
+/// negated.
 fn shuffled<K: for<'a> Kernel<Args<'a> = (Out<'a, i32>,)>>() -> [i32; 32] {
     lanes::<K, i32>(|i| i as i32 + 1)
 }
@@ -224,9 +225,10 @@ fn shuffles_read_the_lane_they_name_within_their_segment() {
         shuffled::<shuffle_up>(),
         of(&|i| if i % 8 >= 3 { own(i - 3) } else { -own(i) })
     );
-    // Lane 9 modulo 8 of one's own segment.
+    // Lane 9 modulo 8 of the lane's own segment.
     assert_eq!(shuffled::<shuffle_idx>(), of(&|i| own(i / 8 * 8 + 1)));
-    // Xor 5 leaves a segment of 4: downwards it is read, upwards not.
+    // Xor 5 leads out of a segment of 4: a lower lane is read, a higher one is
+    // not.
     assert_eq!(
         shuffled::<shuffle_xor>(),
         of(&|i| if i ^ 5 < i { own(i ^ 5) } else { -own(i) })
@@ -313,7 +315,7 @@ pub unsafe fn matches(out: *mut [u32; 6]) {
         [
             warp::warp_match_any(ALL, lane % 4),
             warp::warp_match_any(ALL, i64::from(lane / 16) - 1),
-            // Zeros of different sign are different bits.
+            // Zeros of different sign have different bits.
             warp::warp_match_any(
                 ALL,
                 if lane.is_multiple_of(2) {
@@ -354,7 +356,7 @@ pub unsafe fn reductions(out: *mut [i64; 7]) {
         [
             warp::warp_reduce(ALL, signed, WarpReductionOp::Add).into(),
             warp::warp_reduce(ALL, signed, WarpReductionOp::Min).into(),
-            // The same bits, unsigned: -10 is the greatest below zero.
+            // The same bits, unsigned: the greatest is that of -1.
             warp::warp_reduce(ALL, signed as u32, WarpReductionOp::Max).into(),
             warp::warp_reduce(ALL, lane | 0x100, WarpReductionOp::And).into(),
             warp::warp_reduce(ALL, lane, WarpReductionOp::Or).into(),
@@ -398,7 +400,7 @@ fn the_active_mask_names_the_lanes_that_are_here() {
     assert_eq!(out, [0b11111; 5]);
 }
 
-/// Where the shuffle of [`left_out`] is.
+/// The line of the shuffle in [`left_out`].
 static SHUFFLE_LINE: core::sync::atomic::AtomicU32 = core::sync::atomic::AtomicU32::new(0);
 
 #[kernel]
@@ -613,7 +615,8 @@ fn cached_loads_and_stores_move_values() {
     assert_eq!(bytes, [2, 3, 4, 255]);
 }
 
-/// `side` bytes beside a word: loaded if `stores` is 0, else stored.
+/// Accesses a word at an offset of `side` bytes: loads it if `stores` is 0,
+/// else stores it.
 #[kernel]
 pub unsafe fn beside(words: *mut u32, side: u32, stores: u32) {
     let word = unsafe { words.byte_add(side as usize) };
@@ -735,7 +738,8 @@ fn atomics_lose_nothing() {
         &DeviceMemory::new(),
         &(
             input(&float),
-            // Behind the first are two more, which the kernel writes as well.
+            // After the first there are two more, which the kernel writes as
+            // well.
             unsafe { In::from_raw((&raw mut counts).expose_provenance() as u64, 3) },
             input(&block),
             input(&system),
@@ -802,7 +806,7 @@ fn an_order_that_an_access_cannot_have_is_refused() {
     );
 }
 
-/// Waits for another thread of the block by reading.
+/// Thread 0 waits for the other thread of the block by reading.
 #[kernel]
 pub unsafe fn waits(flag: &AtomicU32, out: *mut u32) {
     if thread::thread_idx_x() == 0 {
@@ -826,7 +830,7 @@ fn a_thread_may_wait_for_another() {
 
 // --- constants, assertions, the rest ---------------------------------------------
 
-/// Set by the host.
+/// A constant that the host sets.
 #[externally_visible]
 #[address_space(constant)]
 pub static mut WEIGHTS: [f32; 4] = [1.0, 2.0, 3.0, 4.0];
@@ -929,7 +933,7 @@ pub unsafe fn totals(values: &[u32], total: *mut u32) {
     unsafe { *total = (*total).wrapping_add(values[thread::index_1d() as usize]) };
 }
 
-/// What a verification says of `totals`.
+/// The diagnosis of a verification of `totals`.
 fn verified(memory: &DeviceMemory, values: u64, total: u64) -> String {
     let values = unsafe { In::from_raw(values, 64) };
     let args = totals::args(values, unsafe { Out::from_raw(total, 1) });
@@ -953,7 +957,7 @@ fn messages_of_a_verification_name_the_parameter() {
     let memory = DeviceMemory::new();
     let mut values = memory.alloc(64 * 4, 4, "first").unwrap();
     let mut total = memory.alloc(4, 4, "second").unwrap();
-    // Read, and never written.
+    // Read, but never written.
     let message = verified(&memory, values.addr(), total.addr());
     assert!(message.contains("`total`"), "{message}");
     assert!(!message.contains("second"), "{message}");
@@ -967,7 +971,7 @@ fn messages_of_a_verification_name_the_parameter() {
     );
 }
 
-/// Every kind of parameter.
+/// A kernel with every kind of parameter.
 #[kernel]
 pub unsafe fn mixed(
     a: &[u16],
@@ -1112,7 +1116,7 @@ fn the_kernel_is_still_an_ordinary_function() {
 #[repr(C, align(16))]
 struct Aligned<T>(T);
 
-/// Two phases of one barrier: the halves of `input`, each turned around.
+/// Two phases of one barrier: reverses each half of `input`.
 #[kernel]
 pub unsafe fn bulk(input: *const f32, output: *mut f32) {
     let tile = shared_array![f32; 64];
@@ -1168,7 +1172,7 @@ pub unsafe fn unexpected_phase(out: *mut u32) {
         *out = u32::from(bulk_copy::is_over(barrier, 0));
         bulk_copy::arrive_expecting(barrier, 16);
         *out.add(1) = u32::from(bulk_copy::is_over(barrier, 0));
-        // The arrivals are there, the bytes are not.
+        // The arrivals are complete, the bytes are not.
         let from = Aligned([7_u32; 4]);
         let to = shared_array![u32; 4];
         bulk_copy::copy_to_shared(to.cast(), (&raw const from).cast(), 16, barrier);
@@ -1220,7 +1224,8 @@ pub unsafe fn halves_product(
     f16s: *mut [f32; 4],
     bf16s: *mut [f32; 4],
 ) {
-    // The four quarters of A, upper left, lower left, upper right, lower right; B by rows.
+    // The four quarters of A: upper left, lower left, upper right, lower right;
+    // then B by rows.
     let tile = shared_array![[u16; 8]; 32];
     let lane = thread::thread_idx_x() as usize;
     unsafe {

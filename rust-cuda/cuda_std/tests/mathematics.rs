@@ -1,7 +1,7 @@
-//! Single-precision mathematics against double precision.
+//! Compares single-precision mathematics with double precision.
 //!
-//! A sample of the arguments by default; all of them, which is how the table in
-//! `docs/mathematics.md` was made, by
+//! By default it takes a sample of the arguments; all of them, as for the table
+//! in `docs/mathematics.md`, by
 //! `cargo test --release -p halo-cuda-std --test mathematics -- --ignored --nocapture`.
 
 use std::f32::consts;
@@ -9,7 +9,7 @@ use std::thread;
 
 use cuda_std::{FloatExt, GpuFloat, intrinsics};
 
-/// A function of one argument, its reference, and the error allowed, in units in
+/// A function of one argument, its reference, and the allowed error in units in
 /// the last place.
 struct Function {
     name: &'static str,
@@ -32,7 +32,7 @@ macro_rules! functions {
 const FUNCTIONS: &[Function] = functions! {
     exp: GpuFloat::exp, f64::exp, 0.9;
     exp2: GpuFloat::exp2, f64::exp2, 0.9;
-    // SAFETY: nothing to keep.
+    // SAFETY: the function has no conditions.
     exp10: |x| unsafe { intrinsics::exp10f(x) }, libm::exp10, 1.05;
     exp_m1: GpuFloat::exp_m1, f64::exp_m1, 1.5;
     ln: GpuFloat::ln, f64::ln, 0.95;
@@ -49,7 +49,7 @@ const FUNCTIONS: &[Function] = functions! {
     acos: GpuFloat::acos, f64::acos, 2.0;
     atan: GpuFloat::atan, f64::atan, 2.0;
     asinh: GpuFloat::asinh, libm::asinh, 2.0;
-    // libm's has no NaN far below 1.
+    // `libm`'s is not NaN far below 1.
     acosh: GpuFloat::acosh, |x| if x < 1.0 { f64::NAN } else { libm::acosh(x) }, 2.0;
     atanh: GpuFloat::atanh, libm::atanh, 2.0;
     cbrt: GpuFloat::cbrt, f64::cbrt, 1.0;
@@ -60,12 +60,12 @@ const FUNCTIONS: &[Function] = functions! {
     erfc: FloatExt::complementary_error_function, libm::erfc, 2.0;
     erfcx: FloatExt::scaled_complementary_error_function,
         FloatExt::scaled_complementary_error_function, 2.0;
-    // SAFETY: nothing to keep.
+    // SAFETY: the function has no conditions.
     erfinv: |x| unsafe { intrinsics::erfinvf(x) }, |x| unsafe { intrinsics::erfinv(x) }, 1.7;
     erfcinv: FloatExt::inv_complementary_error_function,
         FloatExt::inv_complementary_error_function, 1.9;
     normcdf: FloatExt::norm_cdf, FloatExt::norm_cdf, 2.0;
-    // The median is 0, without a sign.
+    // The median is +0.
     normcdfinv: FloatExt::inv_norm_cdf, |p| p.inv_norm_cdf() + 0.0, 2.0;
     j0: FloatExt::j0, pxfm::f_j0, 2.0;
     j1: FloatExt::j1, |x| if x.is_infinite() { 0_f64.copysign(x) } else { pxfm::f_j1(x) }, 2.0;
@@ -73,13 +73,13 @@ const FUNCTIONS: &[Function] = functions! {
     y1: FloatExt::y1, pxfm::f_y1, 2.0;
     lgamma: FloatExt::log_gamma, libm::lgamma, 2.0;
     tgamma: FloatExt::gamma, libm::tgamma, 2.0;
-    // SAFETY: nothing to keep.
+    // SAFETY: the function has no conditions.
     frsqrt_rn: |x| unsafe { intrinsics::frsqrt_rn(x) }, |x| 1.0 / x.sqrt(), 0.501;
 };
 
 /// The distance of `value` from `exact`, in units in the last place of an `f32`
-/// there. The largest number and infinity are one unit apart, as if there were
-/// numbers beyond.
+/// there. The largest number and infinity are one unit apart, as if the numbers
+/// continued.
 fn error(value: f32, exact: f64) -> f64 {
     const BEYOND: f64 = 340_282_366_920_938_463_463_374_607_431_768_211_456.0;
     if value.is_nan() || exact.is_nan() {
@@ -89,7 +89,7 @@ fn error(value: f32, exact: f64) -> f64 {
             f64::INFINITY
         };
     }
-    // Zeros have signs, and infinity is exact where the reference is.
+    // The sign of a zero counts, and infinity must be exact.
     let wrong_sign = value.is_sign_negative() != exact.is_sign_negative();
     let wrong_zero = exact == 0.0 && value != 0.0;
     if wrong_sign || wrong_zero || (exact.is_infinite() && value.is_finite()) {
@@ -101,7 +101,8 @@ fn error(value: f32, exact: f64) -> f64 {
     (value - exact).abs() / f64::from_bits((exponent - 23) << 52)
 }
 
-/// The largest error over every `stride`th bit pattern from `first`, and where.
+/// The largest error over every `stride`th bit pattern from `first`, and its
+/// argument.
 fn largest(function: &Function, first: u32, last: u32, stride: usize) -> (f64, f32) {
     let mut worst = (0.0, 0.0);
     for bits in (first..=last).step_by(stride) {
@@ -151,7 +152,7 @@ fn arguments_about_special_ones() {
         consts::FRAC_PI_2,
         consts::PI,
         2.0,
-        // Zeros of the gamma function's logarithm, and where its ways meet.
+        // Zeros of the gamma function's logarithm, and where its formulas meet.
         2.35,
         2.457_024_8,
         2.5,
@@ -165,7 +166,7 @@ fn arguments_about_special_ones() {
         4.991_544_6,
         9.999_999,
         10.5,
-        // Of Bessel functions.
+        // Zeros of Bessel functions, and where their formulas meet.
         0.893_577,
         2.404_825_5,
         3.831_706,
@@ -226,7 +227,7 @@ fn all_arguments() {
     }
 }
 
-/// Of the higher orders, by what double precision has.
+/// Compares higher orders with double precision.
 #[test]
 fn bessel_functions_of_higher_order() {
     for order in [-7, -2, -1, 0, 1, 2, 3, 10, 40] {
@@ -237,7 +238,8 @@ fn bessel_functions_of_higher_order() {
                 ((-x).jn(order), f64::from(-x).jn(order)),
                 (x.yn(order), f64::from(x).yn(order)),
             ] {
-                // The recurrence keeps what is small beside its neighbours from being exact.
+                // The recurrence loses accuracy where the result is small
+                // beside its neighbours.
                 let scale = exact.abs().max(0.8 / f64::from(x).sqrt());
                 let scale =
                     if exact.abs() < 1e-3 && x < 40.0 && f64::from(x) < f64::from(order.abs()) {
@@ -285,7 +287,8 @@ fn sine_and_cosine_together_are_sine_and_cosine() {
     }
 }
 
-/// Numbers without end, the same each time (G. Marsaglia's xorshift).
+/// An endless sequence of numbers, the same each time (G. Marsaglia's
+/// xorshift).
 fn random() -> impl FnMut() -> u64 {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     move || {
@@ -301,7 +304,7 @@ fn powers() {
     let mut next = random();
     for i in 0..1_000_000 {
         let bits = next();
-        // From 0 to 1.
+        // A number from 0 to 1.
         let fraction = (bits >> 40) as f32 / 16_777_216.0;
         let (x, y) = match i % 3 {
             // Any two numbers.
@@ -309,12 +312,12 @@ fn powers() {
                 f32::from_bits(bits as u32),
                 f32::from_bits((bits >> 32) as u32),
             ),
-            // A result that is neither 0 nor infinity, mostly.
+            // A result that is mostly neither 0 nor infinite.
             1 => {
                 let x = f32::from_bits(bits as u32 & 0x7fff_ffff);
                 (x, (fraction - 0.5) * 310.0 / x.log2())
             }
-            // The same, of numbers about 1.
+            // The same for numbers about 1.
             _ => {
                 let x = 1.0 + (bits as u32 as f32 / 4_294_967_296.0 - 0.5) * 0.1;
                 (x, (fraction - 0.5) * 310.0 / x.log2())
@@ -333,7 +336,7 @@ fn angles_and_lengths() {
         let y = if i % 2 == 0 {
             f32::from_bits((bits >> 32) as u32)
         } else {
-            // Of about the size of x.
+            // A number of about the size of x.
             x * ((bits >> 40) as f32 / 4_194_304.0 - 2.0)
         };
         check_pair("atan2", (x, y), GpuFloat::atan2, f64::atan2, 2.0);

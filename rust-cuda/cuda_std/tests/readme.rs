@@ -1,11 +1,11 @@
-//! `rust-cuda/README.md` has a table of everything that is in this crate: nothing
-//! may be added without a word there.
+//! Checks that the table in `rust-cuda/README.md` names every public item of
+//! this crate.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// The leading identifier of a text.
+/// The identifier that a text begins with.
 fn identifier(text: &str) -> Option<&str> {
     let end = text.find(|c: char| !c.is_alphanumeric() && c != '_');
     let name = &text[..end.unwrap_or(text.len())];

@@ -1,7 +1,8 @@
-//! Statics in shared memory that kernels use by their names, in emulated launches.
+//! Statics in shared memory that kernels use by their names, in emulated
+//! launches.
 //!
-//! A suite of its own: a static outside a kernel belongs, as far as the emulator
-//! can know, to every kernel of the process.
+//! This is a separate test binary: the emulator has to assume that a static
+//! outside a kernel belongs to every kernel of the process.
 #![allow(
     clippy::missing_safety_doc,
     clippy::undocumented_unsafe_blocks,
@@ -20,7 +21,7 @@ unsafe fn stage(i: usize, value: u32) {
     unsafe { OUTSIDE[i] = value };
 }
 
-/// One static in the kernel, one outside that a helper uses.
+/// Uses a static inside the kernel, and one outside through a helper.
 #[kernel]
 pub unsafe fn reverse(data: *mut u32) {
     #[address_space(shared)]
@@ -33,7 +34,7 @@ pub unsafe fn reverse(data: *mut u32) {
     unsafe { *at = INSIDE[63 - i] + OUTSIDE[63 - i] };
 }
 
-/// Reads what nobody has written, in a block within the kernel.
+/// Reads a static that nobody has written, declared in a block of the kernel.
 #[kernel]
 pub unsafe fn read_first(out: *mut u32) {
     if thread::thread_idx_x() == 0 {
@@ -86,7 +87,7 @@ fn they_are_poisoned_before_each_block() {
 
 #[test]
 fn a_kernel_called_as_a_function_finds_them_as_they_are() {
-    // Outside a launch there is nobody to announce them to.
+    // Outside a launch there is no emulated thread to register them for.
     let mut out = [0; 1];
     let panic = std::panic::catch_unwind(move || unsafe { read_first(out.as_mut_ptr()) });
     let message = panic.unwrap_err();

@@ -8,7 +8,7 @@ use crate::shared::RegionId;
 /// The name of a shared array, one `static` per declaration in the source.
 ///
 /// The address of the static is the identity of the array: every thread of a
-/// block that asks with the same slot gets the same memory.
+/// block that passes the same slot gets the same memory.
 ///
 /// ```
 /// use cuda_emulator::intrinsics::SharedSlot;

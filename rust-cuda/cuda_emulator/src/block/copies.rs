@@ -12,7 +12,7 @@ impl Block<'_> {
     ///
     /// # Safety
     ///
-    /// As [`intrinsics::cp_async_zfill`](crate::intrinsics::cp_async_zfill).
+    /// As for [`intrinsics::cp_async_zfill`](crate::intrinsics::cp_async_zfill).
     pub unsafe fn cp_async(
         &self,
         dst: *mut u8,
@@ -67,7 +67,7 @@ impl Block<'_> {
         copies.groups.push_back(group);
     }
 
-    /// Makes the copies of all groups but the `pending` most recent.
+    /// Makes the copies of all groups except the `pending` most recent.
     pub fn cp_async_wait(&self, pending: u32, site: Site) {
         loop {
             let group = {

@@ -9,7 +9,7 @@ use crate::region::Offset;
 use crate::symbol;
 use crate::sys;
 impl Block<'_> {
-    /// Says why no thread can go on.
+    /// The diagnosis of a block in which no thread can run.
     pub fn explain_deadlock(&self) -> Diagnosis {
         let waiting = |wanted| move |&t: &u32| self.state[t as usize].get() == wanted;
         let all = 0..self.threads();
@@ -38,7 +38,7 @@ impl Block<'_> {
             }
         }
         let Some(first) = all.clone().find(waiting(State::Barrier)) else {
-            // Threads that are ready, yielded or converging can go on, and no
+            // Threads that are ready, yielded or converging can run, and no
             // lane waits in vain: only barriers are left.
             unreachable!("a block stopped, though none of its threads waits");
         };
@@ -82,8 +82,8 @@ impl Block<'_> {
         }
     }
 
-    /// Says what a fault of `thread` means. `stack` is the lowest address of the
-    /// thread's stack, where its guard and its reserve are.
+    /// The diagnosis of a fault of `thread`. `stack` is the lowest address of
+    /// the thread's stack, where its guard and its reserve are.
     pub fn explain_fault(&self, thread: u32, fault: &Fault, stack: usize) -> Diagnosis {
         let mut place = self.place(Some(thread), self.accessing.take());
         if place.line.is_none() {

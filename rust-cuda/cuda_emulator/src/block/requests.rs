@@ -22,7 +22,7 @@ impl Form {
     }
 }
 
-/// Which lane a [`shuffle`](crate::intrinsics::shuffle) reads from.
+/// The lane that a [`shuffle`](crate::intrinsics::shuffle) reads from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ShuffleKind {
     /// The lane `lane_arg` below the caller's (`__shfl_up_sync`).

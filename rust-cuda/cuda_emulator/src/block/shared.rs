@@ -66,7 +66,7 @@ impl Block<'_> {
         }
     }
 
-    /// Start, size and alignment of the array with this key, if it is there.
+    /// Start, size and alignment of the array with this key, if it exists.
     pub(super) fn array(&self, key: *const SharedSlot) -> Option<(*mut u8, usize, usize)> {
         let shared = self.shared.borrow();
         let array = shared.arrays.iter().find(|array| ptr::eq(array.key, key))?;
@@ -141,7 +141,7 @@ impl Block<'_> {
     ///
     /// # Safety
     ///
-    /// As there.
+    /// As for that function.
     pub unsafe fn register_shared_static(
         &self,
         key: &'static SharedSlot,
@@ -180,8 +180,9 @@ impl Block<'_> {
             shared.in_place_lock = lock;
         }
         shared.in_place.push((key, start.addr(), size));
-        // SAFETY: valid for writes and used by emulated threads only, says the
-        // caller; of those only this block's can be running, by the lock.
+        // SAFETY: valid for writes and used by emulated threads only, as the
+        // caller promises; of those only this block's can be running, by the
+        // lock.
         unsafe { fill_words(start, size, self.launch.options.poison.word()) };
     }
 

@@ -1,4 +1,5 @@
-//! The state of a block and of its threads, and the scheduler's hold on it.
+//! The state of a block and of its threads, and the scheduler's operations on
+//! it.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -35,19 +36,19 @@ pub(crate) struct Launch<'l> {
 /// The state of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
-    /// It can go on.
+    /// It can run.
     Ready,
-    /// It has let the others go first.
+    /// It lets others run first.
     Yielded,
     /// It waits at a block barrier.
     Barrier,
     /// It waits for lanes of its warp.
     Warp,
-    /// It waits until its warp is as converged as it gets.
+    /// It waits, for the active mask, until no other lane of its warp can run.
     Converging,
-    /// It is no more.
+    /// It has exited.
     Exited,
-    /// It found something wrong and will not go on.
+    /// It has failed and will not run again.
     Failed,
 }
 
@@ -56,7 +57,7 @@ pub(super) struct Slot {
     pub(super) index: Cell<[u32; 3]>,
     pub(super) yielder: Cell<*const Yielder<(), ()>>,
     pub(super) steps: Cell<u64>,
-    /// Its steps when it last gave the turn away.
+    /// The number of its steps when it last let others run.
     pub(super) steps_at_turn: Cell<u64>,
     pub(super) site: Cell<Site>,
     pub(super) form: Cell<Form>,
@@ -109,7 +110,7 @@ pub(crate) struct Block<'l> {
     pub(super) random: Cell<Random>,
     pub(super) counts: Cell<Counts>,
     pub(super) shared: RefCell<Shared>,
-    /// While the emulator touches memory for the kernel: the kernel's line.
+    /// The kernel's line, while the emulator accesses memory for the kernel.
     pub(super) accessing: Cell<Option<Site>>,
     pub(super) failure: RefCell<Option<Diagnosis>>,
     pub(super) abandoned: Cell<bool>,
@@ -280,7 +281,7 @@ impl<'l> Block<'l> {
         self.failure.borrow_mut().get_or_insert(diagnosis);
     }
 
-    /// From here on the remaining threads are only unwound.
+    /// Marks that the remaining threads are only unwound from here on.
     pub fn abandon(&self) {
         self.abandoned.set(true);
     }
@@ -338,15 +339,15 @@ impl<'l> Block<'l> {
         self.running.get()
     }
 
-    /// Yields to the scheduler; returns when the thread gets it
-    /// again. Unwinds if the block is abandoned meanwhile.
+    /// Yields to the scheduler; returns when the thread runs again. Unwinds if
+    /// the block is abandoned meanwhile.
     pub(super) fn suspend(&self) {
         // SAFETY: set at the start of the running coroutine, on whose stack this
         // is; the yielder lives as long as that.
         unsafe { (*self.slot().yielder.get()).suspend(()) };
     }
 
-    /// Reports the running thread and never returns.
+    /// Records the diagnosis as the block's failure and never returns.
     pub(super) fn fail(&self, diagnosis: Diagnosis) -> ! {
         self.set_failure(diagnosis);
         self.give_up()
@@ -399,7 +400,7 @@ impl<'l> Block<'l> {
         })
     }
 
-    /// Counts a step and from time to time gives the turn away.
+    /// Counts a step, and from time to time lets other threads run.
     pub fn step(&self, site: Site) {
         self.tick(site);
         let turn_over = match self.launch.options.order {
@@ -410,8 +411,8 @@ impl<'l> Block<'l> {
                 lost
             }
             ThreadOrder::Forward | ThreadOrder::Reverse => {
-                // Counted from the last time: barriers and warp operations are steps too,
-                // and give no turn away.
+                // Counted from the last yield: barriers and warp operations are
+                // steps too, and do not let others run.
                 let slot = self.slot();
                 slot.steps.get() - slot.steps_at_turn.get() >= STEPS_PER_TURN
             }
@@ -439,8 +440,8 @@ impl<'l> Block<'l> {
             .is_some_and(|record| !record.freed() && record.region.contains(address))
     }
 
-    /// Touches memory on behalf of the kernel: faults meanwhile are the kernel's,
-    /// at `site`.
+    /// Accesses memory on behalf of the kernel: a fault meanwhile is the
+    /// kernel's, at `site`.
     pub(super) fn access<R>(&self, site: Site, touch: impl FnOnce() -> R) -> R {
         self.accessing.set(Some(site));
         HERE.with(|here| here.enter_kernel());
@@ -485,7 +486,7 @@ pub(crate) fn running(here: &Here) -> Option<&Block<'_>> {
     Some(unsafe { &*ptr::from_ref(block).cast() })
 }
 
-/// Tells what watches this launch, if anything does.
+/// Calls `tell` with the trace that watches this launch, if any.
 #[inline]
 pub(crate) fn watched(tell: impl FnOnce(&Trace)) {
     HERE.with(|here| watching(here).map_or((), tell));

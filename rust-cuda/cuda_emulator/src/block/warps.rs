@@ -7,8 +7,8 @@ use crate::diagnosis::{Diagnosis, SourceMissing};
 use crate::here::Site;
 
 impl Block<'_> {
-    /// Answers the lanes of `warp` that ask for the active mask, once no other
-    /// lane can go on. Returns whether there were any.
+    /// Gives the active mask to the lanes of `warp` that wait for it, once no
+    /// other lane can run. Returns whether there were any.
     pub fn converge(&self, warp: u32) -> bool {
         let base = warp * WARP_SIZE;
         let warp = &self.warps[warp as usize];
@@ -34,7 +34,7 @@ impl Block<'_> {
         true
     }
 
-    /// An operation of the warp.
+    /// Performs an operation of the warp for the running thread.
     pub fn warp_operation(&self, request: WarpRequest, site: Site) -> (u64, bool) {
         self.tick(site);
         let lane = self.running.get() % WARP_SIZE;
@@ -76,7 +76,8 @@ impl Block<'_> {
         slot.result.get()
     }
 
-    /// Whether all `lanes` of the running thread's warp ask for the same.
+    /// Whether all `lanes` of the running thread's warp request the same
+    /// operation.
     pub(super) fn agree(&self, needed: u32, request: WarpRequest) -> bool {
         let base = self.warp_base();
         lanes(needed).all(|lane| {
@@ -85,7 +86,7 @@ impl Block<'_> {
         })
     }
 
-    /// Number of lane 0 of the running thread's warp.
+    /// The number of the thread that is lane 0 of the running thread's warp.
     pub(super) fn warp_base(&self) -> usize {
         (self.running.get() / WARP_SIZE * WARP_SIZE) as usize
     }

@@ -8,14 +8,15 @@ use crate::config::{LaunchConfig, Poison, ThreadOrder};
 use crate::diagnosis::{Access as Kind, Diagnosis, Place, RacingAccess, SourceLine};
 use crate::symbol::{self, Manner};
 
-/// Pairs and events that are looked at; then the rest counts as ordered.
+/// The largest numbers of pairs and of events that are examined; the rest
+/// counts as ordered.
 const PAIRS: usize = 4 << 20;
 const STEPS: usize = 32 << 20;
 
 /// Accesses that touch the same four bytes are compared.
 const GRANULE: usize = 4;
 
-/// An access and what its instruction says of it.
+/// An access, with what its instruction does.
 #[derive(Clone, Copy)]
 struct Touch<'a> {
     access: &'a Access,
@@ -25,7 +26,7 @@ struct Touch<'a> {
     end: usize,
 }
 
-/// The race whose second access came first.
+/// The race whose second access was the earliest.
 pub(crate) fn first_race(trace: &Trace, config: &LaunchConfig) -> Option<Diagnosis> {
     let accesses = trace.accesses();
     let mut operands = HashMap::new();
@@ -94,8 +95,8 @@ fn touch<'a>(access: &'a Access, operands: &mut HashMap<usize, Vec<Operand>>) ->
     }
 }
 
-/// Number of the memory, which for shared arrays is another in every block, and of a
-/// piece of the address space.
+/// Number of the memory, which for shared arrays is another in every block, and
+/// number of a piece of the address space.
 type Granule = (u32, usize);
 
 fn granules(touch: &Touch<'_>) -> impl Iterator<Item = Granule> + use<> {
@@ -143,13 +144,13 @@ struct Search<'a> {
     touches: &'a [Touch<'a>],
     /// Looked up when needed.
     flags: Option<Flags>,
-    /// Of instructions.
+    /// The manner of each instruction.
     manners: HashMap<usize, Manner>,
     steps: usize,
 }
 
 impl Search<'_> {
-    /// Whether something makes the second access come after the first.
+    /// Whether anything orders the second access after the first.
     fn ordered(&mut self, first: &Touch<'_>, second: &Touch<'_>) -> bool {
         let (a, b) = (first.access, second.access);
         if a.block == b.block && a.epoch != b.epoch {
@@ -174,8 +175,9 @@ impl Search<'_> {
         ordered
     }
 
-    /// Whether the thread of `b` knows of the first access by then: by barriers, by
-    /// volatile reads, or by atomics, which count as one whatever their addresses.
+    /// Whether barriers, volatile reads or atomics lead from the first access
+    /// to the thread of `b` before `b`. All atomics count as one, whatever
+    /// their addresses.
     fn reaches(&mut self, first: &Touch<'_>, b: &Access, reads: &[(u32, Event)]) -> bool {
         let a = first.access;
         let events = self.trace.events();
@@ -198,7 +200,7 @@ impl Search<'_> {
             known[1] = vec![false; self.threads as usize];
         }
         let blocks = [a.block, b.block];
-        // An atomic access is itself what later ones know of.
+        // An atomic access is itself known to later ones.
         let mut by_atomics = first.atomic;
         for &&(_, event) in &events {
             let of = |block| blocks.iter().position(|&of| of == block);
@@ -234,8 +236,9 @@ impl Search<'_> {
         known[usize::from(a.block != b.block)][b.thread as usize]
     }
 
-    /// Where any thread makes a volatile access. A compare with memory has the line
-    /// of the compare, so a read cannot always be told; a write can.
+    /// The words to which any thread makes a volatile access. A compare with
+    /// memory has the line of the compare, so a volatile read is not always
+    /// recognised; a write is.
     fn find_flags(&mut self) -> Flags {
         let touches = self.touches;
         let volatile = touches.iter().filter(|touch| {

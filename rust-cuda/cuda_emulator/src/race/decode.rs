@@ -21,9 +21,9 @@ pub(super) struct Operand {
 ///
 /// # Safety
 ///
-/// There is an instruction, which this process has run.
+/// There is an instruction at `address`, which this process has run.
 pub(super) unsafe fn operands(address: usize) -> Vec<Operand> {
-    // Not beyond the page unless the instruction is: nothing may follow.
+    // Reads beyond the page only if the instruction does: no page may follow.
     let in_page = sys::page_size() - address % sys::page_size();
     // SAFETY: as the caller promises; code is readable, in whole pages.
     let decode = |bytes: usize| unsafe {
@@ -35,7 +35,8 @@ pub(super) unsafe fn operands(address: usize) -> Vec<Operand> {
         .unwrap_or_default()
 }
 
-/// The operands in memory of the first instruction of `code`, if it is whole.
+/// The operands in memory of the first instruction of `code`, if it is
+/// complete.
 fn of_code(code: &[u8]) -> Option<Vec<Operand>> {
     let instruction = Decoder::new(64, code, DecoderOptions::NONE).decode();
     if instruction.code() == Code::INVALID {

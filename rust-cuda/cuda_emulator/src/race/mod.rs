@@ -1,14 +1,15 @@
 //! Detects data races by watching the memory accesses of some threads of some blocks.
 //!
-//! The memory of buffers and shared arrays is closed while a watched thread runs.
-//! Each of its accesses faults, is noted with its instruction, address and bytes,
-//! and carried out by a single step with the memory open. What orders threads is
-//! noted, too: barriers, warp barriers, atomics. Two accesses of different threads
-//! to the same bytes, one of them a write, with nothing between them that orders
-//! them, are a race, whichever came first in this run.
+//! The memory of buffers and shared arrays is closed while a watched thread
+//! runs. Each of its accesses faults, is recorded with its instruction, address
+//! and bytes, and is executed by a single step with the memory open. The
+//! operations that order threads are recorded, too: barriers, warp barriers,
+//! atomics. Two accesses of different threads to the same bytes, one of them a
+//! write, with nothing between them that orders them, are a race, whichever
+//! came first in this run.
 //!
-//! Single steps and page faults are what Linux on x86-64 offers; elsewhere nothing
-//! is watched.
+//! Watching needs single steps and page faults as on Linux on x86-64; elsewhere
+//! nothing is watched.
 
 #[cfg(traced)]
 mod analysis;

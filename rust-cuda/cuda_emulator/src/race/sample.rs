@@ -4,7 +4,7 @@
 use crate::config::{LaunchConfig, WARP_SIZE};
 use crate::random::Random;
 
-/// Blocks and threads per block that are watched at most.
+/// The largest numbers of watched blocks, and of watched threads per block.
 const BLOCKS: u64 = 4;
 const THREADS: usize = 64;
 
@@ -12,15 +12,15 @@ const THREADS: usize = 64;
 /// opened as a whole before and after each turn.
 const OF_LARGE: usize = 48;
 
-/// Blocks that a watched launch runs at most.
+/// The largest number of blocks that a watched launch runs.
 const BLOCKS_RUN: u64 = 64;
 
-/// Accesses of a turn that are noted in any case, and what part of its block's share
-/// a single turn may take.
+/// The number of a turn's accesses that are recorded in any case; else a turn
+/// may take `1 / TURN_PART` of what is left of its block's share.
 const TURN_MIN: usize = 16;
 const TURN_PART: usize = 16;
 
-/// Accesses of a launch that are noted in any case.
+/// The number of a launch's accesses that are recorded in any case.
 const LAUNCH_MIN: usize = 64;
 
 pub(super) struct Sample {
@@ -28,9 +28,9 @@ pub(super) struct Sample {
     pub run: u64,
     /// The numbers of the watched blocks.
     pub blocks: Vec<u64>,
-    /// Which threads of a block are watched.
+    /// Whether each thread of a block is watched.
     pub threads: Vec<bool>,
-    /// Whether there are blocks or threads that are not.
+    /// Whether some blocks or threads are not watched.
     pub partial: bool,
 }
 
@@ -38,7 +38,8 @@ impl Sample {
     pub fn new(config: &LaunchConfig) -> Self {
         let [width, height, depth] = config.grid.map(u64::from);
         let all = width * height * depth;
-        // The first ones, and one below the first in a grid of two dimensions.
+        // The first blocks, and in a grid of two dimensions one below the
+        // first.
         let below = (height > 1 && (BLOCKS..BLOCKS_RUN).contains(&width)).then_some(width);
         let mut blocks: Vec<u64> = (0..all.min(BLOCKS)).collect();
         if let Some(below) = below {
@@ -55,9 +56,9 @@ impl Sample {
     }
 }
 
-/// All threads of a small block. Of a large one the first warp, some of the second,
-/// the last thread, and others by chance: of the pairs that a mistake concerns some
-/// are then among them, whatever their distance.
+/// All threads of a small block. Of a large one: the first warp, some of the
+/// second, the last thread, and others at random. Some of the pairs that a
+/// mistake concerns are then among them, whatever their distance.
 fn threads(count: u32) -> Vec<bool> {
     let mut watched = vec![false; count as usize];
     if watched.len() <= THREADS {
@@ -77,13 +78,14 @@ fn threads(count: u32) -> Vec<bool> {
     watched
 }
 
-/// How many accesses may be recorded in a turn when its block has this many left.
+/// The number of accesses that a turn may record when its block may record
+/// `left` more.
 pub(super) fn of_turn(left: usize) -> usize {
     (left / TURN_PART).max(TURN_MIN).min(left)
 }
 
-/// The most accesses recorded of a launch, after `before` launches of the same kind; `most` is the
-/// limit of the first.
+/// The largest number of accesses recorded of a launch, after `before` launches
+/// of the same kind; `most` is the limit of the first.
 pub(super) fn of_launch(most: usize, before: u32) -> usize {
     let less = most.checked_shr(before.saturating_mul(3)).unwrap_or(0);
     less.max(LAUNCH_MIN).min(most)

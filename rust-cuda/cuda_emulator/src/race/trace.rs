@@ -1,8 +1,9 @@
 //! Records the memory accesses of watched threads and the operations that order them.
 //!
-//! [`Trace::fault`] and [`Trace::stepped`] run in signal handlers, on the OS thread
-//! that owns the trace, while the kernel's or the emulator's code is touching closed
-//! memory. Nothing touches that while it has one of the borrows here.
+//! [`Trace::fault`] and [`Trace::stepped`] run in signal handlers, on the OS
+//! thread that owns the trace, when the kernel's or the emulator's code
+//! accesses closed memory. No code accesses that memory while it holds one of
+//! the borrows here.
 
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
@@ -16,26 +17,27 @@ use crate::record::Record;
 use crate::region::Region;
 use crate::sys;
 
-/// Bytes of an access that are noted: the widest there is.
+/// The number of bytes of an access that are recorded: those of the widest
+/// access.
 pub(super) const WIDEST: usize = 64;
 
-/// Events noted at most.
+/// The largest number of recorded events.
 const EVENTS: usize = 1 << 18;
 
-/// Pages that one instruction may touch.
+/// The largest number of pages that one instruction may access.
 const PAGES: usize = 8;
 
 pub(crate) struct Trace {
     pub(super) sample: Sample,
     blocks: Vec<Watched>,
-    /// Accesses that no block has been given yet.
+    /// Accesses that are not yet given to a block.
     unassigned: Cell<usize>,
-    /// Whether anything that happens is not noted.
+    /// Whether anything has happened that is not recorded.
     partial: Cell<bool>,
     /// Blocks that have not begun.
     to_begin: Cell<usize>,
     areas: RefCell<Vec<Area>>,
-    /// All memory that there was, by the numbers in areas and accesses.
+    /// All memory so far, by the numbers in areas and accesses.
     names: RefCell<Vec<(MemoryName, usize)>>,
     accesses: RefCell<Vec<Access>>,
     events: RefCell<Vec<(u32, Event)>>,
@@ -46,11 +48,11 @@ pub(crate) struct Trace {
     leaky: Cell<bool>,
     /// The thread that runs: its block's position in the sample, and its number.
     running: Cell<(usize, u32)>,
-    /// Accesses that its turn may still have noted.
+    /// The number of accesses that its turn may still record.
     turn_left: Cell<usize>,
-    /// The next access is an atomic's.
+    /// Whether the next access is an atomic's.
     atomic: Cell<bool>,
-    /// While an instruction is carried out: the pages opened for it, and the first
+    /// While an instruction is stepped: the pages opened for it, and the first
     /// of its accesses.
     stepping: Cell<bool>,
     pages: Cell<([usize; PAGES], usize)>,
@@ -62,7 +64,7 @@ struct Watched {
     linear: u64,
     begun: Cell<bool>,
     left: Cell<usize>,
-    /// Barriers up to now.
+    /// The number of barriers up to now.
     epoch: Cell<u32>,
 }
 
@@ -83,7 +85,7 @@ pub(super) struct Access {
     /// Position of the block in the sample.
     pub block: u32,
     pub thread: u32,
-    /// Barriers of the block up to then.
+    /// The number of barriers of the block up to then.
     pub epoch: u32,
     pub instruction: usize,
     pub address: usize,
@@ -113,7 +115,7 @@ pub(super) enum Event {
         block: u32,
         thread: u32,
     },
-    /// A volatile read; put in by the analysis.
+    /// A volatile read; added by the analysis.
     Volatile {
         block: u32,
         thread: u32,
@@ -170,7 +172,7 @@ impl Trace {
         Some(trace)
     }
 
-    /// How many blocks are to run, from the first.
+    /// The number of blocks to run, from the first.
     pub fn blocks(&self) -> u64 {
         self.sample.run
     }
@@ -196,7 +198,7 @@ impl Trace {
 
     // ---- The scheduler's side ----
 
-    /// Thread `thread` of block `block` is about to have its turn.
+    /// Begins the turn of thread `thread` of block `block`.
     pub fn enter(&self, block: u64, thread: u32) {
         let watched = self
             .position(block)
@@ -230,7 +232,7 @@ impl Trace {
         }
     }
 
-    /// Somebody else is about to touch memory.
+    /// Opens the memory: code that is not watched is about to access it.
     pub fn rest(&self) {
         if self.closed.replace(false) {
             self.areas
@@ -240,7 +242,7 @@ impl Trace {
         }
     }
 
-    /// A block has ended: its shared memory is released.
+    /// Ends a block: its shared memory is released.
     pub fn end_block(&self, block: u64) {
         self.rest();
         let Some(position) = self.position(block) else {
@@ -253,7 +255,7 @@ impl Trace {
             .retain(|area| area.block != Some(position));
     }
 
-    /// A block has a new shared array.
+    /// Adds a shared array of a block.
     pub fn add_shared(&self, block: u64, region: &Region, name: MemoryName) {
         if let Some(position) = self.position(block) {
             self.add(region, name, None, Some(position));
@@ -275,8 +277,8 @@ impl Trace {
         }
     }
 
-    /// The lanes in `mask` of the warp that begins with thread `first` were at a
-    /// barrier together.
+    /// Records that the lanes in `mask` of the warp that begins with thread
+    /// `first` were at a barrier together.
     pub fn warp_barrier(&self, block: u64, first: u32, mask: u32) {
         if let Some(position) = self.position(block) {
             self.note(Event::Warp {
@@ -287,7 +289,7 @@ impl Trace {
         }
     }
 
-    /// A thread is about to make an atomic access.
+    /// Records that a thread is about to make an atomic access.
     pub fn atomic(&self, block: u64, thread: u32) {
         self.atomic.set(true);
         if let Some(position) = self.position(block) {
@@ -319,9 +321,10 @@ impl Trace {
 
     // ---- In signal handlers ----
 
-    /// An access to `address` has faulted; the emulator makes it for the kernel's line
-    /// `site`, or the kernel by itself. Returns whether to carry it out by a single
-    /// step or without; `None` if the memory was not closed by this trace.
+    /// Handles the fault of an access to `address`, which the emulator makes
+    /// for the kernel's line `site`, or the kernel by itself. Returns whether
+    /// to execute it by a single step or without; `None` if the memory was not
+    /// closed by this trace.
     pub fn fault(
         &self,
         address: usize,
@@ -357,7 +360,7 @@ impl Trace {
         if !self.stepping.replace(true) {
             self.first_of_step.set(accesses.len());
         }
-        // The second page of one access, which has been noted.
+        // The second page of one access, which is already recorded.
         let continued = count > 0 && address == page && pages[count - 1] + sys::page_size() == page;
         if in_kernel
             && !continued
@@ -384,8 +387,7 @@ impl Trace {
         Some(true)
     }
 
-    /// The instruction has been carried out. Returns whether this trace had asked for
-    /// that.
+    /// Handles the end of a step. Returns whether this trace had requested it.
     pub fn stepped(&self) -> bool {
         if !self.stepping.replace(false) {
             return false;
@@ -425,7 +427,7 @@ impl Trace {
         self.blocks[position as usize].linear
     }
 
-    /// What and where the memory with a number is.
+    /// The name and the address of the memory with a number.
     pub(super) fn memory(&self, number: u32) -> (MemoryName, usize) {
         self.names.borrow()[number as usize].clone()
     }
@@ -461,7 +463,7 @@ impl Area {
         // ended; nothing else may touch it during a verification.
         let set = || unsafe { sys::set_open(self.pages.clone(), open) };
         match &self.buffer {
-            // One that was freed meanwhile stays closed.
+            // A buffer that was freed meanwhile stays closed.
             Some(record) => {
                 record.while_live(|_| set());
             }
@@ -470,7 +472,8 @@ impl Area {
     }
 }
 
-/// The bytes from `address` on, `count` of them but at most [`WIDEST`]. They are open.
+/// The bytes from `address` on, `count` of them but at most [`WIDEST`]. Their
+/// page is open.
 fn bytes_at(address: usize, count: usize) -> [u8; WIDEST] {
     let mut bytes = [0; WIDEST];
     let source: *const u8 = std::ptr::with_exposed_provenance(address);

@@ -1,12 +1,12 @@
 //! Finds how much memory the system has left. Linux promises more than it has, and would kill the
-//! process later; with this, a request that is too large is refused.
+//! process later; this refuses a request that is too large.
 
 use std::io;
 
-/// The least size in bytes for which the system is asked.
+/// The least size in bytes for which the available memory is checked.
 const LARGE: usize = 4 << 20;
 
-/// Refuses `bytes` that are about to be written and that the system has not got.
+/// Refuses `bytes` that are about to be written if the system does not have them.
 pub(crate) fn require(bytes: usize) -> io::Result<()> {
     if bytes < LARGE {
         return Ok(());
@@ -20,7 +20,7 @@ pub(crate) fn require(bytes: usize) -> io::Result<()> {
     }
 }
 
-/// A vector of nothing with room for `len` bytes that are about to be written.
+/// An empty vector with room for `len` bytes that are about to be written.
 pub(crate) fn reserve(len: usize) -> io::Result<Vec<u8>> {
     require(len)?;
     let mut bytes = Vec::new();
@@ -30,8 +30,8 @@ pub(crate) fn reserve(len: usize) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Bytes that can be had without anybody's being killed for them; `None` where
-/// the system does not say.
+/// The bytes that can be used without the system's killing a process for them; `None` where the
+/// system does not say.
 #[cfg(target_os = "linux")]
 fn available() -> Option<u64> {
     let of_system = std::fs::read_to_string("/proc/meminfo")
@@ -92,7 +92,7 @@ const GROUP_1: GroupFiles = [
 fn left_in_group(group: &std::path::Path, [limit, used, stat, idle]: GroupFiles) -> Option<u64> {
     let read = |name: &str| std::fs::read_to_string(group.join(name)).ok();
     let number = |name: &str| read(name)?.trim().parse::<u64>().ok();
-    // "max" is no number: no limit.
+    // "max" is not a number: the group has no limit.
     let (limit, used) = (number(limit)?, number(used)?);
     let idle = read(stat).and_then(|text| field(&text, idle)).unwrap_or(0);
     Some(limit.saturating_sub(used.saturating_sub(idle)))

@@ -1,5 +1,5 @@
-//! What differs between platforms: memory with guard pages, faults turned into
-//! diagnoses, and stopping a thread that never comes back.
+//! The parts that differ between platforms: memory with guard pages, faults
+//! turned into diagnoses, and stopping a thread that never returns.
 //!
 //! `native` does all of it, on Linux on x86-64 and AArch64. `portable` has
 //! ordinary memory and no signals: out-of-bounds writes near an array are then
@@ -18,7 +18,7 @@ mod portable;
 #[cfg(not(guarded))]
 pub(crate) use portable::*;
 
-/// Finds out what handlers that stop threads want to know.
+/// Looks up the addresses that the handlers which stop threads have recorded.
 pub(crate) fn prepare_to_stop() {
     #[cfg(guarded)]
     crate::stoppable::look_up();

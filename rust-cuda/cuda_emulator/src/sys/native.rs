@@ -50,8 +50,8 @@ unsafe impl Send for Mapping {}
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Reserves `len` bytes (a multiple of the page size, not zero) of address
-    /// space that fault when touched. Memory is asked for by [`Self::open`].
+    /// Reserves `len` bytes (a multiple of the page size, not zero) of address space that fault
+    /// when accessed. [`Self::open`] requests the memory.
     pub fn reserve(len: usize) -> io::Result<Self> {
         // SAFETY: a new anonymous private mapping at an address of the kernel's
         // choice touches no existing memory.
@@ -91,8 +91,8 @@ impl Mapping {
         if len == 0 {
             return Ok(());
         }
-        // SAFETY: the range lies inside this mapping, which this value owns, and
-        // giving rights takes nothing from anybody who holds a pointer into it.
+        // SAFETY: the range lies inside this mapping, which this value owns, and adding access
+        // rights invalidates no pointer into it.
         let result = unsafe {
             libc::mprotect(
                 self.start.add(offset).cast(),
@@ -106,8 +106,8 @@ impl Mapping {
         Ok(())
     }
 
-    /// Gives the memory back to the system and makes the whole range fault. The
-    /// address range stays taken.
+    /// Returns the memory to the system and makes the whole range fault. The address range stays
+    /// reserved.
     ///
     /// # Safety
     ///
@@ -156,16 +156,16 @@ pub(crate) unsafe fn set_open(pages: std::ops::Range<usize>, open: bool) {
     unsafe { libc::mprotect(start, pages.len(), rights) };
 }
 
-/// Stacks in one mapping share their guard pages' bookkeeping and are unmapped
-/// together, when the last of them goes.
+/// The number of stacks in one mapping. They share the bookkeeping of guard pages and are unmapped
+/// together, when the last of them is dropped.
 const STACKS_PER_SLAB: usize = 64;
 
-/// The tops of stacks are lowered in turn by multiples of this number of bytes, and the number of
-/// turns before it starts again. Tops at equal offsets in their pages would share a few cache sets.
+/// The step in bytes by which the tops of successive stacks are lowered, and the number of steps
+/// before it starts again. Tops at equal offsets in their pages would share a few cache sets.
 const COLOUR_STEP: usize = 192;
 const COLOURS: usize = 20;
 
-/// What a thread may use beyond its stack so that a call which holds a lock can return.
+/// The bytes that a thread may use beyond its stack so that a call which holds a lock can return.
 const RESERVE: usize = 64 * 1024;
 
 /// Bytes below a stack that are inaccessible: a page, and above it the reserve.
@@ -184,7 +184,7 @@ impl ThreadStack {
     /// Adds a slab of new stacks of at least `bytes` each to `out`.
     pub fn make(bytes: usize, out: &mut Vec<Self>) -> io::Result<()> {
         let page = page_size();
-        // Enough that colouring takes nothing away.
+        // Colouring leaves at least `bytes`.
         let usable = bytes.next_multiple_of(page) + (COLOUR_STEP * COLOURS).next_multiple_of(page);
         let stride = usable + stack_guard();
         let slab = std::sync::Arc::new(Mapping::reserve(stride * STACKS_PER_SLAB)?);
@@ -214,7 +214,7 @@ impl ThreadStack {
         Ok(())
     }
 
-    /// Makes the reserve inaccessible again, which [`open_reserve`] has opened.
+    /// Makes the reserve that [`open_reserve`] has opened inaccessible again.
     pub fn close_reserve(&self) -> io::Result<()> {
         let reserve = ptr::with_exposed_provenance_mut(self.limit.get() + page_size());
         // SAFETY: the stack's own, on which no coroutine runs.
@@ -226,7 +226,7 @@ impl ThreadStack {
 ///
 /// # Safety
 ///
-/// There is such a stack.
+/// `low` is the start of the guard of a stack.
 unsafe fn open_reserve(low: usize) -> bool {
     let reserve: *mut c_void = ptr::with_exposed_provenance_mut(low + page_size());
     // SAFETY: pages that hold nothing, as the caller promises. Whichever way they were
@@ -265,7 +265,7 @@ unsafe fn guard(start: *mut u8, bytes: usize) -> io::Result<()> {
     Ok(())
 }
 
-/// How many stacks may exist at once before the system runs out of mappings.
+/// The number of stacks that may exist at once before the system runs out of mappings.
 pub(crate) fn max_stacks() -> usize {
     static MAX: OnceLock<usize> = OnceLock::new();
     *MAX.get_or_init(|| {
@@ -291,10 +291,10 @@ pub(crate) fn max_stacks() -> usize {
     })
 }
 
-// SAFETY: `base` and `limit` delimit pages of a mapping that lives as long as
-// this value; all are readable and writable but the lowest, guard and reserve; usable
-// are at least the requested bytes, which the caller keeps above 16 KiB. Both
-// ends are multiples of 64 (pages, and `COLOUR_STEP`), so aligned to 16.
+// SAFETY: `base` and `limit` delimit pages of a mapping that lives as long as this value; all are
+// readable and writable but the lowest, guard and reserve; at least the requested bytes are usable,
+// which the caller keeps above 16 KiB. Both ends are multiples of 64 (pages, and `COLOUR_STEP`), so
+// aligned to 16.
 unsafe impl Stack for ThreadStack {
     fn base(&self) -> StackPointer {
         self.base
@@ -337,9 +337,9 @@ pub(crate) unsafe fn stop(thread: OsThread) {
     }
 }
 
-/// A stack for signal handlers, in the place of none, which threads have that Rust
-/// did not start, or of one that is too small to look at frames on. Without it the
-/// overflow of an emulated thread's stack could not be handled.
+/// A stack for signal handlers, for a thread that has none (one that Rust did not start) or one
+/// that is too small for a walk over frames. Without it the overflow of an emulated thread's stack
+/// could not be handled.
 struct AltStack(Cell<*mut c_void>);
 
 const ALT_STACK_BYTES: usize = 64 * 1024;
@@ -351,7 +351,7 @@ thread_local! {
 impl AltStack {
     fn ensure(&self) {
         let mut current = MaybeUninit::<libc::stack_t>::zeroed();
-        // SAFETY: asks for the current setting only; `current` is valid for writes.
+        // SAFETY: reads the current setting only; `current` is valid for writes.
         let asked = unsafe { libc::sigaltstack(ptr::null(), current.as_mut_ptr()) };
         // SAFETY: stack_t is plain data, valid when zeroed, and was filled in if
         // the call succeeded.
@@ -396,9 +396,9 @@ impl Drop for AltStack {
             ss_flags: libc::SS_DISABLE,
             ss_size: ALT_STACK_BYTES,
         };
-        // SAFETY: takes the stack out of use before its memory goes; it was
-        // mapped by `ensure` and is unmapped only here, at the thread's end,
-        // when no signal handler is running on it.
+        // SAFETY: takes the stack out of use before its memory is unmapped; it was mapped by
+        // `ensure` and is unmapped only here, at the thread's end, when no signal handler is
+        // running on it.
         unsafe {
             libc::sigaltstack(&off, ptr::null_mut());
             libc::munmap(start, ALT_STACK_BYTES);
@@ -433,7 +433,7 @@ fn install() {
         backtrace::trace(|_| true);
         install_look_up();
         for ((signal, handler), earlier) in HANDLED.into_iter().zip(&EARLIER) {
-            // Remembered before ours is in place: it may be called at once.
+            // The earlier handler is kept before ours is installed, which may be called at once.
             if let Some(now) = disposition(signal) {
                 earlier.get_or_init(|| now);
                 set_handler(signal, handler, 0);
@@ -454,7 +454,7 @@ fn install() {
 
 fn disposition(signal: c_int) -> Option<libc::sigaction> {
     let mut now = MaybeUninit::<libc::sigaction>::zeroed();
-    // SAFETY: asks for the current action only; `now` is valid for writes.
+    // SAFETY: reads the current action only; `now` is valid for writes.
     let result = unsafe { libc::sigaction(signal, ptr::null(), now.as_mut_ptr()) };
     // SAFETY: sigaction is plain data, valid when zeroed, and was filled in if
     // the call succeeded.
@@ -468,10 +468,9 @@ fn set_handler(signal: c_int, handler: Handler, flags: c_int) -> bool {
     let mut action: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
     action.sa_sigaction = handler as usize;
     action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | flags;
-    // SAFETY: the mask is ours to write; the handler has the signature that
-    // SA_SIGINFO asks for and is async-signal-safe: it reads thread-locals
-    // without destructors, writes the interrupted context and the interrupted
-    // coroutine's stack, and calls nothing that locks or allocates.
+    // SAFETY: the mask is ours to write; the handler has the signature that SA_SIGINFO requires and
+    // is async-signal-safe: it reads thread-locals without destructors, writes the interrupted
+    // context and the interrupted coroutine's stack, and calls nothing that locks or allocates.
     unsafe {
         libc::sigemptyset(&mut action.sa_mask);
         libc::sigaction(signal, &action, ptr::null_mut()) == 0
@@ -497,7 +496,7 @@ extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context: *mut 
     }
 }
 
-/// Signals that end the process: says which emulated thread came to it.
+/// Signals that end the process: prints which emulated thread caused it.
 extern "C" fn on_end(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     #[cfg(traced)]
     if signal == libc::SIGTRAP && HERE.with(|here| here.watching().is_some_and(Watching::stepped)) {
@@ -562,8 +561,8 @@ fn pass_on(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     let ignored = earlier.sa_sigaction == libc::SIG_IGN && signal == libc::SIGABRT;
     match earlier.sa_sigaction {
         _ if ignored => {}
-        // Ignoring a fault would only repeat it for ever: both end the process,
-        // with the default action in place, by the signal's being raised again.
+        // Ignoring a fault would only repeat it for ever: both end the process, because the signal
+        // is raised again with the default action in place.
         libc::SIG_DFL | libc::SIG_IGN => {
             // SAFETY: sigaction is plain data for which all-zero is valid; it
             // stands for the default action, with an empty mask. The signal is
@@ -591,7 +590,7 @@ fn pass_on(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     }
 }
 
-/// Whether a fault is an access that is watched, which is then carried out.
+/// Whether a fault is a watched access; if it is, the access is let through.
 #[cfg(traced)]
 fn watched_access(info: &libc::siginfo_t, context: &mut libc::ucontext_t) -> bool {
     HERE.with(|here| {
@@ -622,7 +621,7 @@ fn watched_access(info: &libc::siginfo_t, context: &mut libc::ucontext_t) -> boo
 unsafe fn end_faulting_thread(info: &libc::siginfo_t, context: &mut libc::ucontext_t) -> bool {
     HERE.with(|here| {
         let (pc, sp) = registers(context);
-        // Other threads, and host code.
+        // The fault is another thread's, or of host code.
         let Some(trap) = here.coroutine().filter(|trap| trap.stack_ptr_in_bounds(sp)) else {
             return false;
         };
@@ -677,7 +676,7 @@ unsafe fn end_faulting_thread(info: &libc::siginfo_t, context: &mut libc::uconte
             // SAFETY: the stack of the coroutine that runs.
             if unsafe { open_reserve(low) } {
                 here.set_overflow(fault);
-                // Of the time limit's.
+                // Ends a detour of the time limit.
                 here.leave_detour();
                 end_overflowed_thread(here, trap, context);
                 return true;
@@ -699,30 +698,31 @@ fn end_thread(trap: CoroutineTrapHandler<Exit>, context: &mut libc::ucontext_t, 
     set_registers(context, &regs);
 }
 
-/// How long a thread at the end of its stack waits for what its addresses are to be looked
-/// up, where it can only end then.
+/// How long a thread at the end of its stack waits for the look-up of its addresses where it cannot
+/// continue.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long where it can go on: it may hold the lock that looking up wants.
+/// How long it waits where it can continue: it may hold the lock that the look-up needs.
 const SHORT_PATIENCE: Duration = Duration::from_millis(20);
 /// The longest delay, as a multiple of the first one, after many delays. The time that looking up
 /// takes is unknown; and each delay may use more of the reserve.
 const MOST_SHORT_PATIENCES: u32 = 10;
 /// How often a thread may continue before it is stopped where it is.
 const DELAYS: u32 = 2048;
-/// Instructions that it takes at a time, at most, where it has no call to return from and it
-/// is not known whether it holds a lock. They are as many as the delays, by turns: with always
-/// the same number, a loop whose length divides it would be seen at one place only, and this may
-/// be one where the lock is held. So it will have let go of the lock at some of these times; and
-/// looking up gets on at each of them.
+/// The largest number of instructions that it executes at a time where it has no call to return
+/// from and it is not known whether it holds a lock. The number varies from delay to delay: with
+/// the same number always, a loop whose length divides it would be seen at one place only, which
+/// may be one where the lock is held. So the thread does not hold the lock at some of these times,
+/// and the look-up progresses at each of them.
 #[cfg(traced)]
 const STEPS: u32 = 17;
-/// Instructions that it takes at a time, at most, in code that is known to hold a lock.
+/// The largest number of instructions that it executes at a time in code that is known to hold a
+/// lock.
 #[cfg(traced)]
 const STEPS_IN_LOCK: u32 = 4096;
 
 /// Ends a thread that has overflowed its stack, and whose reserve is open; or makes the call that
-/// may hold a lock return here. While that call is unknown, it is the innermost one, or some
-/// instructions; the same where the call is part of a recursion.
+/// may hold a lock return here. While that call is unknown, or part of a recursion, the innermost
+/// call returns here instead, or the thread executes some instructions.
 fn end_overflowed_thread(
     here: &Here,
     trap: CoroutineTrapHandler<Exit>,
@@ -773,11 +773,11 @@ fn end_within(
         // SAFETY: abort may be called by signal handlers.
         unsafe { libc::abort() }
     }
-    // Why is in `Here::overflow`.
+    // `Here::overflow` has the reason.
     end_thread(trap, context, Exit::Done);
 }
 
-/// Whether a trap is behind one of the instructions that a thread takes one by one.
+/// Whether a trap follows one of the instructions that a thread executes one by one.
 #[cfg(traced)]
 fn overflowed_thread_stepped(context: &mut libc::ucontext_t) -> bool {
     HERE.with(|here| {
@@ -789,7 +789,7 @@ fn overflowed_thread_stepped(context: &mut libc::ucontext_t) -> bool {
             Steps::Any(left) => left > 0,
             Steps::InLock(left) => left > 0 && stoppable::is_known_to_hold_locks(pc),
         };
-        // In the emulator's code, the thread ends there.
+        // In the emulator's code the stepping ends: the thread ends there.
         if goes_on && here.in_kernel() {
             return true;
         }
@@ -843,10 +843,10 @@ fn position_when_known(
     }
 }
 
-/// The file descriptor by which handlers ask for [`stoppable::look_up`]; -1 where there is none.
+/// The file descriptor by which handlers request [`stoppable::look_up`]; -1 where there is none.
 static LOOK_UP: AtomicI32 = AtomicI32::new(-1);
 
-/// Starts the thread that looks up what handlers want to know while they wait for it.
+/// Starts the thread that looks up recorded addresses while handlers wait for it.
 fn install_look_up() {
     // SAFETY: a new descriptor.
     let descriptor = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC) };
@@ -874,8 +874,8 @@ fn install_look_up() {
     }
 }
 
-/// Asks for recorded addresses to be looked up. Returns whether there is a thread that does it. For
-/// signal handlers.
+/// Requests that recorded addresses be looked up. Returns whether there is a thread that does it.
+/// For signal handlers.
 fn want_look_up() -> bool {
     let descriptor = LOOK_UP.load(Ordering::Acquire);
     let one = 1_u64;
@@ -919,8 +919,8 @@ extern "C" fn on_stop(_: c_int, _: *mut libc::siginfo_t, context: *mut c_void) {
             return;
         };
         let (pc, sp) = registers(context);
-        // A thread at the end of its detour ends there by itself; its call has returned. One
-        // at the end of its stack is on its way.
+        // A thread at the end of its detour ends there by itself; its call has returned. A thread
+        // that has overflowed its stack is already ending.
         if !trap.stack_ptr_in_bounds(sp)
             || pc == end_of_detour()
             || here.overflow().is_some()
@@ -930,8 +930,8 @@ extern "C" fn on_stop(_: c_int, _: *mut libc::siginfo_t, context: *mut c_void) {
         }
         here.want_stop();
         here.leave_kernel();
-        // The call of an earlier signal may be one that never returns, and frames are found
-        // by their return addresses.
+        // The detour of an earlier signal may be that of a call that never returns, and frames are
+        // found by their return addresses.
         here.leave_detour();
         match stoppable::position(pc, &here.stack(), in_runtime).place {
             // Unlike a fault this can come between any two instructions; code that could
@@ -948,7 +948,7 @@ extern "C" fn on_stop(_: c_int, _: *mut libc::siginfo_t, context: *mut c_void) {
     });
 }
 
-/// Whether code there may hold a lock of the C library's.
+/// Whether the code at an address may hold a lock of the C library's.
 fn in_runtime(address: usize) -> bool {
     RUNTIME_CODE.get().is_some_and(|ranges| {
         ranges
@@ -957,25 +957,25 @@ fn in_runtime(address: usize) -> bool {
     })
 }
 
-/// Where a call on a [detour](crate::here::Here::take_detour) returns to: an instruction
-/// that faults.
+/// The address to which a call on a [detour](crate::here::Here::take_detour) returns: an
+/// instruction that faults.
 #[cfg(target_arch = "x86_64")]
 fn end_of_detour() -> usize {
     #[unsafe(naked)]
     extern "C" fn end() -> ! {
-        // No program may halt the processor.
+        // `hlt` faults: no program may halt the processor.
         std::arch::naked_asm!("hlt")
     }
     end as *const () as usize
 }
 
-/// Nowhere: calls of this processor keep their return addresses in other places.
+/// No address: calls of this processor keep their return addresses in other places.
 #[cfg(not(target_arch = "x86_64"))]
 fn end_of_detour() -> usize {
     0
 }
 
-/// Where the C library and the dynamic linker have their code.
+/// The address ranges of the code of the C library and the dynamic linker.
 fn runtime_code() -> Vec<(usize, usize)> {
     unsafe extern "C" fn visit(
         info: *mut libc::dl_phdr_info,
@@ -1034,9 +1034,8 @@ mod context {
         gregs[libc::REG_RBP as usize] = regs.rbp as i64;
         gregs[libc::REG_RDI as usize] = regs.rdi as i64;
         gregs[libc::REG_RSI as usize] = regs.rsi as i64;
-        // The ABI wants the direction flag clear at a call; a string
-        // instruction that was interrupted may have had it set. Nor does a
-        // single step of a watched access go on.
+        // The ABI requires a clear direction flag at a call; an interrupted string instruction may
+        // have had it set. A single step of a watched access must not continue either.
         gregs[libc::REG_EFL as usize] &= !(1 << 10 | 1 << 8);
     }
 
@@ -1044,7 +1043,7 @@ mod context {
         context.uc_mcontext.gregs[libc::REG_RIP as usize] = pc as i64;
     }
 
-    /// Has the processor trap after the next instruction, or not.
+    /// Makes the processor trap after the next instruction, or not.
     #[cfg(traced)]
     pub fn set_single_step(context: &mut libc::ucontext_t, step: bool) {
         const TRAP: i64 = 1 << 8;

@@ -1,4 +1,4 @@
-//! Everywhere else: ordinary memory, no signals.
+//! All other platforms: ordinary memory, no signals.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::io;
@@ -54,17 +54,17 @@ impl Mapping {
         self.layout.size()
     }
 
-    /// Nothing to do: all of it is accessible.
+    /// Does nothing but check the range: all of it is accessible.
     pub fn open(&self, offset: usize, len: usize) -> io::Result<()> {
         assert!(offset.checked_add(len).is_some_and(|end| end <= self.len()));
         Ok(())
     }
 
-    /// Nothing to do: access cannot be taken away.
+    /// Does nothing: access cannot be taken away.
     ///
     /// # Safety
     ///
-    /// As the native one: no reference into the range may be in use afterwards.
+    /// As for the native one: no reference into the range may be in use afterwards.
     pub unsafe fn seal(&self) -> io::Result<()> {
         Ok(())
     }
@@ -90,7 +90,7 @@ pub(crate) trait Make: Sized {
     /// Adds a new stack of at least `bytes` to `out`.
     fn make(bytes: usize, out: &mut Vec<Self>) -> io::Result<()>;
 
-    /// Nothing to do: no stack has a reserve.
+    /// Does nothing: no stack has a reserve.
     fn close_reserve(&self) -> io::Result<()> {
         Ok(())
     }
@@ -103,15 +103,15 @@ impl Make for DefaultStack {
     }
 }
 
-/// Nothing to prepare.
+/// Does nothing: there is nothing to prepare.
 pub(crate) fn prepare_thread() {}
 
-/// How many stacks may exist at once: a conservative number.
+/// The number of stacks that may exist at once: a conservative one.
 pub(crate) fn max_stacks() -> usize {
     16 * 1024
 }
 
-/// Does not distinguish threads.
+/// An OS thread; threads are not distinguished here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct OsThread;
 
@@ -120,7 +120,7 @@ pub(crate) fn this_thread() -> OsThread {
     OsThread
 }
 
-/// Threads cannot be interrupted.
+/// Does nothing: threads cannot be interrupted.
 ///
 /// # Safety
 ///

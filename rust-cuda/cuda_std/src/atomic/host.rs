@@ -1,9 +1,10 @@
-//! The host's side: `core`'s atomics on the bits of the value.
+//! Atomic operations on the host: `core`'s atomics on the bits of the value.
 
 use core::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering};
 use cuda_emulator::intrinsics as emulator;
 
-/// Counts an atomic of an emulated thread, and lets others have their turn.
+/// In an emulated thread, counts an atomic operation, and may let other threads
+/// run.
 #[track_caller]
 fn count() {
     if emulator::in_kernel() {
@@ -11,7 +12,7 @@ fn count() {
     }
 }
 
-/// The order of the failing side of a read-modify-write operation.
+/// The failure order of a read-modify-write operation.
 fn failure(order: Ordering) -> Ordering {
     match order {
         Ordering::Release | Ordering::Relaxed => Ordering::Relaxed,
@@ -22,8 +23,8 @@ fn failure(order: Ordering) -> Ordering {
 
 /// A value with atomic operations.
 ///
-/// The methods' pointers are valid for reads and writes, aligned, and to a value
-/// that is accessed atomically alone.
+/// The pointers that the methods take are valid for reads and writes, aligned,
+/// and point to a value that is accessed only atomically.
 pub trait Value: Copy {
     #[track_caller]
     unsafe fn load(ptr: *const Self, order: Ordering) -> Self;
@@ -45,7 +46,7 @@ pub trait Value: Copy {
     unsafe fn fetch_xor(ptr: *mut Self, val: Self, order: Ordering) -> Self;
 }
 
-/// What integers have besides.
+/// The operations that only integers have.
 pub trait Integer: Value {
     #[track_caller]
     unsafe fn fetch_min(ptr: *mut Self, val: Self, order: Ordering) -> Self;
@@ -53,11 +54,11 @@ pub trait Integer: Value {
     unsafe fn fetch_max(ptr: *mut Self, val: Self, order: Ordering) -> Self;
 }
 
-/// Replaces the value by what `change` makes of it; returns the value before.
+/// Replaces the value by `change(value)` and returns the previous value.
 ///
 /// # Safety
 ///
-/// As [`Value`] says.
+/// As for [`Value`].
 #[track_caller]
 pub unsafe fn update<T: Value + PartialEq>(
     ptr: *mut T,
@@ -177,7 +178,7 @@ macro_rules! float {
     )*};
 }
 
-/// A float, as far as [`float`] needs to know.
+/// A float that converts to and from its bits, for [`float()`].
 trait Float: Copy {
     type Bits: Value + PartialEq;
     fn to_bits(self) -> Self::Bits;
@@ -204,7 +205,8 @@ impl Float for f64 {
     }
 }
 
-/// [`update`] of a float, comparing bits: a NaN must not keep it from ending.
+/// [`update`] of a float by its bits: comparing floats, the loop would not end
+/// for a NaN.
 #[track_caller]
 unsafe fn float<F: Float>(ptr: *mut F, order: Ordering, change: impl Fn(F) -> F) -> F {
     let change = |bits| change(F::from_bits(bits)).to_bits();

@@ -1,26 +1,26 @@
 //! One function per atomic instruction.
 //!
-//! The names are composed: `atomic_fetch_<op>_<order>_<type>_<scope>`,
-//! `atomic_load_<order>_<width>_<scope>`, `atomic_store_<order>_<width>_<scope>`,
-//! with
+//! The names have the forms `atomic_fetch_<op>_<order>_<type>_<scope>`,
+//! `atomic_load_<order>_<width>_<scope>` and
+//! `atomic_store_<order>_<width>_<scope>`, with
 //!
 //! - op: `add`, `sub`, `and`, `or`, `xor`, `exch`, `cas`, `min`, `max`, `inc`, `dec`;
 //! - order: `relaxed`, `acquire`, `release`, `acqrel`, and `volatile`, which
-//!   leaves the order out (for an `atom` that is `relaxed`);
+//!   names no order (an `atom` is then `relaxed`);
 //! - scope: `block`, `device`, `system`;
-//! - type: `u32`, `u64`, `i32`, `i64`, and `f32`, `f64` where it makes sense
-//!   (`min`, `max`, `inc` and `dec` are for integers; `and`, `or` and `xor` of a
-//!   float mean its bits).
+//! - type: `u32`, `u64`, `i32`, `i64`, and `f32`, `f64` for all operations but
+//!   `min`, `max`, `inc` and `dec` (`and`, `or` and `xor` of a float work on
+//!   its bits).
 //!
-//! Fetch functions return the value before. `inc` and `dec` add and subtract one,
-//! wrapping around; [`mid`](super::mid) has CUDA's bounded ones.
+//! Fetch functions return the previous value. `inc` and `dec` add and subtract
+//! one, wrapping around; [`mid`](super::mid) has CUDA's bounded ones.
 //!
 //! # Safety
 //!
-//! The same for all: the pointer is valid for reads and writes, aligned to the
-//! value's size, and points into global or shared memory; whoever else accesses
-//! the value at the same time does so atomically and at a scope that includes
-//! both.
+//! The same for all functions: the pointer is valid for reads and writes,
+//! aligned to the value's size, and points into global or shared memory; any
+//! other access to the value at the same time is atomic and at a scope that
+//! includes both.
 
 #[cfg(target_arch = "nvptx64")]
 use core::arch::asm;
@@ -35,7 +35,7 @@ macro_rules! fence {
         ///
         /// # Safety
         ///
-        /// None to keep: `unsafe` as upstream's is.
+        /// No conditions; `unsafe` because upstream's function is.
         #[inline(always)]
         pub unsafe fn $name() {
             #[cfg(target_arch = "nvptx64")]
@@ -200,8 +200,8 @@ macro_rules! loads_and_stores {
 loads_and_stores!(32);
 loads_and_stores!(64);
 
-/// All orders and scopes of one read-modify-write operation, by way of
-/// `$callback! { order, ".order", HostOrder, scope, ".scope", (arguments) }`.
+/// Calls `$callback! { order, ".order", HostOrder, scope, ".scope", (arguments) }`
+/// for each order and scope of a read-modify-write operation.
 macro_rules! each_order_and_scope {
     ($callback:ident! $arguments:tt) => {
         each_order_and_scope! { @ $callback $arguments, block, ".cta" }
@@ -322,7 +322,7 @@ macro_rules! cas {
     }};
 }
 
-/// What all types have.
+/// The operations of every type.
 macro_rules! common {
     ($type:ident, $width:literal, $add:literal, |$val:ident| $negated:expr, [$and:literal, $or:literal, $xor:literal, $exch:literal]) => {
         each_order_and_scope!(fetch!(add, $add, $type, $width, |val| val));
@@ -335,7 +335,7 @@ macro_rules! common {
     };
 }
 
-/// What integers have besides.
+/// The operations that only integers have.
 macro_rules! integer {
     ($type:ident, $width:literal, $min:literal, $max:literal) => {
         each_order_and_scope!(fetch!(min, $min, $type, $width, |val| val));
@@ -345,8 +345,8 @@ macro_rules! integer {
     };
 }
 
-// There is no `atom.add.s64`: two's complement adds signed numbers as it does
-// unsigned ones.
+// There is no `atom.add.s64`: in two's complement, signed and unsigned addition
+// are the same.
 common!(
     u32,
     32,

@@ -1,15 +1,15 @@
 //! Atomic operations on raw pointers, with the order as a parameter.
 //!
-//! The names are composed: `atomic_fetch_<op>_<type>_<scope>` and so on, as those
-//! of [`intrinsics`] without the order. The order should be a constant: then
-//! each call is one or two instructions.
+//! The names have the form `atomic_fetch_<op>_<type>_<scope>`: those of
+//! [`intrinsics`] without the order. Pass the order as a constant: then each
+//! call is one or two instructions.
 //!
 //! `SeqCst` is `fence.sc` followed by the operation as `acquire` (a store:
 //! `relaxed`), which is how CUDA C++ compiles it.
 //!
 //! # Safety
 //!
-//! The same for all: as for [`intrinsics`].
+//! The conditions of [`intrinsics`] hold for all functions.
 
 use super::intrinsics;
 use core::sync::atomic::Ordering;
@@ -17,7 +17,7 @@ use cuda_std_macros::paste;
 
 macro_rules! thread_fence {
     ($($scope:ident: $whom:literal;)*) => { paste! {$(
-        #[doc = concat!("Fence for ", $whom, ", of a given order. `Relaxed` is none.")]
+        #[doc = concat!("Memory fence for ", $whom, " with a given order; `Relaxed` is no fence.")]
         #[inline(always)]
         pub fn [<$scope _thread_fence>](ordering: Ordering) {
             // SAFETY: fences have no precondition.
@@ -40,7 +40,7 @@ thread_fence! {
 
 macro_rules! load_and_store {
     ($width:literal: $($scope:ident)*) => { paste! {$(
-        #[doc = concat!("Loads ", $width, " bits.")]
+        #[doc = concat!("Loads ", $width, " bits atomically.")]
         ///
         /// # Panics
         ///
@@ -66,7 +66,7 @@ macro_rules! load_and_store {
             }
         }
 
-        #[doc = concat!("Stores ", $width, " bits.")]
+        #[doc = concat!("Stores ", $width, " bits atomically.")]
         ///
         /// # Panics
         ///
@@ -104,7 +104,7 @@ load_and_store!(64: device block system);
 /// One operation of one type, at one scope.
 macro_rules! fetch {
     ($type:ident, $scope:ident: $($op:ident)*) => { paste! {$(
-        #[doc = concat!("`", stringify!($op), "` with a `", stringify!($type), "`; returns the value before.")]
+        #[doc = concat!("Atomic `", stringify!($op), "` with a `", stringify!($type), "`; returns the previous value.")]
         ///
         /// # Safety
         ///
@@ -123,7 +123,7 @@ macro_rules! fetch {
                     Ordering::Acquire => intrinsics::[<atomic_fetch_ $op _acquire_ $type _ $scope>](ptr, val),
                     Ordering::Release => intrinsics::[<atomic_fetch_ $op _release_ $type _ $scope>](ptr, val),
                     Ordering::AcqRel => intrinsics::[<atomic_fetch_ $op _acqrel_ $type _ $scope>](ptr, val),
-                    // `SeqCst`, the strongest there is.
+                    // `SeqCst`.
                     _ => {
                         intrinsics::[<fence_sc_ $scope>]();
                         intrinsics::[<atomic_fetch_ $op _acquire_ $type _ $scope>](ptr, val)
@@ -146,8 +146,8 @@ macro_rules! operations {
 
 macro_rules! cas {
     ($type:ident: $($scope:ident)*) => { paste! {$(
-        /// Stores `new` if the value has the bits of `current`; returns the value
-        /// before.
+        /// Stores `new` if the value has the bits of `current` (`atom.cas`);
+        /// returns the previous value.
         ///
         /// # Safety
         ///
@@ -167,7 +167,7 @@ macro_rules! cas {
                     Ordering::Acquire => intrinsics::[<atomic_fetch_cas_acquire_ $type _ $scope>](ptr, current, new),
                     Ordering::Release => intrinsics::[<atomic_fetch_cas_release_ $type _ $scope>](ptr, current, new),
                     Ordering::AcqRel => intrinsics::[<atomic_fetch_cas_acqrel_ $type _ $scope>](ptr, current, new),
-                    // `SeqCst`, the strongest there is.
+                    // `SeqCst`.
                     _ => {
                         intrinsics::[<fence_sc_ $scope>]();
                         intrinsics::[<atomic_fetch_cas_acquire_ $type _ $scope>](ptr, current, new)
@@ -185,8 +185,8 @@ operations!(i64: and or xor add sub min max exch);
 operations!(f32: and or xor add sub exch);
 operations!(f64: and or xor add sub exch);
 
-/// CUDA's `atomicInc`: stores 0 if the value is at least `bound`, else one more;
-/// returns the value before. Relaxed, for the device's threads.
+/// CUDA's `atomicInc` (`atom.inc`): stores 0 if the value is at least `bound`,
+/// else the value plus 1; returns the previous value. Relaxed, at device scope.
 ///
 /// # Safety
 ///
@@ -218,8 +218,9 @@ pub unsafe fn atomic_inc_bounded_relaxed_u32_device(ptr: *mut u32, bound: u32) -
     }
 }
 
-/// CUDA's `atomicDec`: stores `bound` if the value is 0 or above `bound`, else one
-/// less; returns the value before. Relaxed, for the device's threads.
+/// CUDA's `atomicDec` (`atom.dec`): stores `bound` if the value is 0 or above
+/// `bound`, else the value minus 1; returns the previous value. Relaxed, at
+/// device scope.
 ///
 /// # Safety
 ///

@@ -1,4 +1,4 @@
-//! The device's side of printing.
+//! Printing and assertions on the device.
 
 use core::ffi::c_void;
 use core::fmt;
@@ -9,8 +9,8 @@ unsafe extern "C" {
     #[doc(hidden)]
     pub fn vprintf(format: *const u8, valist: *const c_void) -> i32;
 
-    /// Fails the launch with an assertion error and prints why; the strings end
-    /// in zero.
+    /// Fails the launch with an assertion error and prints the message; the
+    /// strings end in zero.
     #[doc(hidden)]
     pub fn __assertfail(
         message: *const u8,
@@ -68,7 +68,7 @@ macro_rules! assert_ne {
     };
 }
 
-/// Both assertions.
+/// Implements both assertions.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __assert {
@@ -108,15 +108,15 @@ pub fn println(arguments: fmt::Arguments<'_>) {
     send(&alloc::format!("{arguments}\n\0"));
 }
 
-/// Hands a text that ends in zero to the device's `printf`.
+/// Passes a text that ends in zero to the device's `printf`.
 fn send(text: &str) {
     // The text is an argument, not the format: it may contain per cent signs.
     let arguments = [text.as_ptr()];
-    // SAFETY: the format asks for one string and gets one; both end in zero.
+    // SAFETY: the format takes one string and gets one; both end in zero.
     unsafe { vprintf(c"%s".as_ptr().cast(), arguments.as_ptr().cast()) };
 }
 
-/// Fails the launch because of an assertion.
+/// Fails the launch with the message of a failed assertion.
 #[doc(hidden)]
 #[cold]
 #[inline(never)]

@@ -1,8 +1,8 @@
-//! Functions that differ between the two precisions in the type, in names and in constants alone.
-//! Each macro writes the functions of one precision. They use the constants and functions of the
-//! module that calls the macro.
+//! Functions that differ between the two precisions only in the type, in names and in constants.
+//! Each macro writes the functions of one precision, with the constants and functions of the module
+//! that calls it.
 
-/// The fused multiply-add, and the same for a sum of two floats.
+/// The fused multiply-add, also for a sum of two floats.
 macro_rules! multiply_add {
     ($real:ident) => {
         /// `a * b + c`, rounded once.
@@ -21,8 +21,8 @@ macro_rules! multiply_add {
 }
 pub(super) use multiply_add;
 
-/// The hyperbolic cosine and the inverse functions. `large` is two to the power of the fraction's bits;
-/// below `small` the inverse sine and tangent are their argument.
+/// The hyperbolic cosine and the inverse hyperbolic functions. `large` is two to the power of the
+/// number of fraction bits; below `small` the inverse sine and tangent equal their argument.
 macro_rules! hyperbolic {
     ($real:ident: $cosh:ident, $asinh:ident, $acosh:ident, $atanh:ident; large $large:literal, small $small:literal) => {
         /// The hyperbolic cosine.
@@ -32,7 +32,7 @@ macro_rules! hyperbolic {
             2.0 * (s + fma(s, rising, fma(t, falling, t)))
         }
 
-        /// `sqrt(a² + b)` and what rounding took from it, for `a` and `b/2` up to `LARGE`.
+        /// `sqrt(a² + b)` and its rounding error, for `a` and `b/2` up to `LARGE`.
         #[inline(always)]
         fn root_of_sum(a: $real, b: $real) -> ($real, $real) {
             let square = a * a;
@@ -44,7 +44,7 @@ macro_rules! hyperbolic {
             (s, (fma(-s, s, sum) + low) * divide(0.5, s))
         }
 
-        /// From here on, `x` and `sqrt(x² ± 1)` are the same for a logarithm.
+        /// From here on, `x` in place of `sqrt(x² ± 1)` gives the same logarithm.
         const LARGE: $real = $large;
 
         /// The inverse hyperbolic sine: `ln(1 + (a + (sqrt(1 + a²) - 1)))`, all of it in sums
@@ -107,7 +107,8 @@ macro_rules! hyperbolic {
 }
 pub(super) use hyperbolic;
 
-/// Cube roots. `factor` is the cube root of what `inverse_cube_root` multiplies subnormal numbers with.
+/// Cube roots. `factor` is the cube root of the factor by which `inverse_cube_root` scales
+/// subnormal numbers.
 macro_rules! cube_roots {
     ($real:ident: $cbrt:ident, $rcbrt:ident; factor $factor:literal) => {
         /// The cube root.
@@ -116,7 +117,7 @@ macro_rules! cube_roots {
             let (a, y, subnormal) = inverse_cube_root(x);
             let square = y * y;
             let r = a * square;
-            // a - r³, but for its last digits.
+            // a - r³, without its last digits.
             let r2 = r * r;
             let error = fma(-r2, r, a) - fma(r, r, -r2) * r;
             let value = fma(error * (1.0 / 3.0), square, r);
@@ -136,7 +137,7 @@ macro_rules! cube_roots {
         #[inline]
         pub fn $rcbrt(x: $real) -> $real {
             let (a, y, subnormal) = inverse_cube_root(x);
-            // 1 - a y³, but for its last digits.
+            // 1 - a y³, without its last digits.
             let (p, q) = (a * y, y * y);
             let (p_low, q_low) = (fma(a, y, -p), fma(y, y, -q));
             let error = fma(-p_low, q, fma(-p, q_low, fma(-p, q, 1.0)));
@@ -178,7 +179,7 @@ macro_rules! inverse_trigonometric {
         /// The arctangent.
         #[inline]
         pub fn $atan(x: $real) -> $real {
-            /// From far below on the result is π/2.
+            /// The result is π/2 for far smaller arguments already.
             const LARGE: $real = (1_u64 << 60) as $real;
             let a = x.abs();
             let large = if a > LARGE { LARGE } else { a };
@@ -195,7 +196,7 @@ macro_rules! inverse_trigonometric {
             let steep = b > a;
             let (less, more) = if steep { (a, b) } else { (b, a) };
             let t = less / more;
-            // 0/0 stands for 0, and ∞/∞ for 1.
+            // 0/0 counts as 0, and ∞/∞ as 1.
             let t = if more == 0.0 { 0.0 } else { t };
             let t = if less == $real::INFINITY { 1.0 } else { t };
             // The angle is base + sign · atan t.
@@ -217,8 +218,8 @@ macro_rules! inverse_trigonometric {
 }
 pub(super) use inverse_trigonometric;
 
-/// `x^y`. `scale` is `2 / ln 2` and `third` 1/3 as sums of two floats, `sqrt_half` the bits that `split`
-/// takes of `√½`; above `over` a power of two overflows, below `-under` it is 0.
+/// `x^y`. `scale` is `2 / ln 2` and `third` 1/3 as sums of two floats, `sqrt_half` the bits of `√½`
+/// for `split`. A power of two overflows for exponents above `over`, and is 0 below `-under`.
 macro_rules! power {
     ($real:ident: $pow:ident; scale $scale:expr, third $third:expr, sqrt_half $sqrt_half:literal,
      series $($p:literal)+, over $over:literal, under $under:literal) => {
@@ -260,7 +261,7 @@ macro_rules! power {
             (log, log_low)
         }
 
-        /// `x^y`: the product of `y` and `log2 |x|` is the sum of two floats, as the logarithm is.
+        /// `x^y`: `log2 |x|` and its product with `y` are sums of two floats.
         #[inline]
         pub fn $pow(x: $real, y: $real) -> $real {
             let a = x.abs();
@@ -273,7 +274,7 @@ macro_rules! power {
             let value = if e > $over { $real::INFINITY } else { value };
             let value = if e < -$under { 0.0 } else { value };
 
-            // 1 to an infinite power; 0 and infinity.
+            // Special cases: 1 to an infinite power, 0 and infinity.
             let value = if a == 1.0 { 1.0 } else { value };
             let value = if a == 0.0 || a == $real::INFINITY {
                 if (a == 0.0) == (y < 0.0) {
@@ -305,18 +306,18 @@ macro_rules! power {
 }
 pub(super) use power;
 
-/// The reduction by `π/2`, given by the bits of its parts: Cody and Waite's below `limit`, else that of
-/// `reduce_large`.
+/// The argument's reduction by `π/2`: Cody and Waite's below `limit`, with the bits of the parts of
+/// `π/2`, else that of `reduce_large`.
 macro_rules! quarter_turns {
     ($real:ident: limit $limit:literal, parts $($part:literal)+) => {
-        /// `(r, low)` with `x = n π/2 + r + low`, for an `n` that is an integer, or a half more, and makes
-        /// `|r|` at most a little over `π/4`; `low` is what rounding took from `r`, or 0 if it is not
-        /// asked for.
+        /// `(r, low)` with `x = n π/2 + r + low`. `n` is an integer, or an integer plus a half,
+        /// that makes `|r|` at most a little over `π/4`. `low` is the rounding error of `r`, or 0
+        /// without `LOW`.
         #[inline(always)]
         fn without_turns<const LOW: bool>(x: $real, n: $real) -> ($real, $real) {
-            /// `π/2`, each part cut off: all are positive, so that -0 stays -0.
+            /// `π/2` in parts, each truncated: all are positive, so that -0 stays -0.
             const FRAC_PI_2: [$real; 3] = [$($real::from_bits($part)),+];
-            // The first product cancels x's leading digits: exact.
+            // Exact: the first product cancels x's leading digits.
             let first = fma(n, -FRAC_PI_2[0], x);
             if LOW {
                 let second = n * FRAC_PI_2[1];
@@ -331,7 +332,7 @@ macro_rules! quarter_turns {
             }
         }
 
-        /// `(r, low, q)` with `x = q π/2 + r + low`, of which `q` counts modulo 4; `low` as in
+        /// `(r, low, q)` with `x = q π/2 + r + low`, where `q` is right modulo 4; `low` as in
         /// [`without_turns`].
         #[inline(always)]
         fn reduce<const LOW: bool>(x: $real) -> ($real, $real, i32) {
@@ -344,7 +345,7 @@ macro_rules! quarter_turns {
             }
         }
 
-        /// `(r, low, q)` with `x = (q + 1/2) π/2 + r + low`, for an `x` from 1 on.
+        /// `(r, low, q)` with `x = (q + 1/2) π/2 + r + low`, for `x` of at least 1.
         #[inline(always)]
         pub(super) fn reduce_odd(x: $real) -> ($real, $real, i32) {
             if x < $limit {
@@ -359,7 +360,8 @@ macro_rules! quarter_turns {
 }
 pub(super) use quarter_turns;
 
-/// The inverse of the complementary error function, by `inverse` and a natural logarithm of positive numbers.
+/// The inverse of the complementary error function, from `inverse` and a natural logarithm of
+/// positive numbers.
 macro_rules! inverse_of_tail {
     ($real:ident: $erfcinv:ident; $log:ident) => {
         /// The inverse of the complementary error function.
@@ -368,7 +370,7 @@ macro_rules! inverse_of_tail {
             inverse_of_tail(y).0
         }
 
-        /// The same, as the sum of two floats.
+        /// The inverse of the complementary error function as the sum of two floats.
         #[inline(always)]
         fn inverse_of_tail(y: $real) -> ($real, $real) {
             let x = 1.0 - y;
@@ -384,28 +386,31 @@ macro_rules! inverse_of_tail {
 }
 pub(super) use inverse_of_tail;
 
-/// Bessel functions, by `J0`, `J1`, `Y0` and `Y1`, whose rows have these indices of coefficients from the
-/// second on, for the `first` and the `second` kind. An argument above `big` is multiplied by `down` in far formulas, `up` is `down`'s root.
-/// A continued fraction ends where its denominator is above `enough`.
+/// Bessel functions, by the rows of `J0`, `J1`, `Y0` and `Y1`. `first` and `second` are the indices
+/// of a row's coefficients from the second on, for functions of the first and the second kind. The
+/// far formulas multiply an argument above `big` by `down`, whose square root is `up`. A continued
+/// fraction ends where its denominator exceeds `enough`.
 macro_rules! bessel {
     ($real:ident: $j0:ident, $j1:ident, $jn:ident, $y0:ident, $y1:ident, $yn:ident;
      first $($first:literal)+, second $($second:literal)+,
      big $big:literal, down $down:literal, up $up:literal, tiny $tiny:literal, back $back:literal, enough $enough:literal) => {
-        /// The row that `x` belongs to: one for each half period, `offset` a half less than where they begin.
+        /// The index of the row for `x`, one for each half period: `x/π + offset`, rounded to
+        /// nearest.
         #[inline(always)]
         fn row(x: $real, offset: $real) -> usize {
             nearest(fma(x, core::$real::consts::FRAC_1_PI, offset), 1.0).1 as usize
         }
 
-        /// A function of the first kind by its row: a centre, the value there, and the coefficients of the
-        /// difference from that value, divided by the distance, the lowest as the sum of two floats.
+        /// A function of the first kind by its row: a centre, the value there, and the coefficients
+        /// of the difference from that value divided by the distance, the lowest as the sum of two
+        /// floats.
         #[inline(always)]
         fn first_by_row<const N: usize>(x: $real, row: &[$real; N]) -> $real {
             let d = x - row[0];
             by_row(d, polynomial!(d; $(row[$first]),+), [row[1], row[2], row[3]])
         }
 
-        /// The same of a function of the second kind.
+        /// A function of the second kind by its row.
         #[inline(always)]
         fn second_by_row<const N: usize>(x: $real, row: &[$real; N]) -> $real {
             let d = x - row[0];
@@ -419,9 +424,9 @@ macro_rules! bessel {
             fma(q, d, fma(q_low, d, value))
         }
 
-        /// `√(2/(π x)) b sin(x - π/4 + turns π/2 + a)`, for large `x`: with the amplitude `b` and the
-        /// phase `a` of order 0 or `one` it is one of the functions. Near zeros of the sine
-        /// its argument counts: it is a sum of two floats throughout.
+        /// `√(2/(π x)) b sin(x - π/4 + turns π/2 + a)`, for large `x`: a function of order 0, or 1
+        /// if `one`, by the amplitude `b` and the phase `a` of that order. Near zeros of the sine
+        /// its argument must be accurate: it is a sum of two floats throughout.
         #[inline(always)]
         fn far(x: $real, turns: i32, one: bool) -> $real {
             let (r, r_low, q) = reduce_odd(x);
@@ -478,7 +483,7 @@ macro_rules! bessel {
             if x == $real::INFINITY { 0.0 } else { value }
         }
 
-        /// `2/π ln x`, for positive `x`, as a sum.
+        /// `2/π ln x`, for positive `x`, as the sum of two floats.
         #[inline(always)]
         fn log_terms(x: $real) -> ($real, $real) {
             let (f, k) = split(x, TWO_THIRDS);
@@ -491,7 +496,7 @@ macro_rules! bessel {
         pub fn $j0(x: $real) -> $real {
             let x = x.abs();
             if x < 25.9 {
-                // SAFETY: there are nine rows of a width of π, of which the first ends at π/4.
+                // SAFETY: there are nine rows, each π wide, of which the first ends at π/4.
                 first_by_row(x, unsafe { J0.get_unchecked(row(x, 0.25)) })
             } else {
                 far(x, 1, false)
@@ -503,7 +508,7 @@ macro_rules! bessel {
         pub fn $j1(x: $real) -> $real {
             let a = x.abs();
             let value = if a < 25.9 {
-                // SAFETY: there are nine rows of a width of π, of which the first ends at 3π/4.
+                // SAFETY: there are nine rows, each π wide, of which the first ends at 3π/4.
                 first_by_row(a, unsafe { J1.get_unchecked(row(a, -0.25)) })
             } else {
                 far(a, 0, true)
@@ -511,7 +516,8 @@ macro_rules! bessel {
             if x.is_sign_negative() { -value } else { value }
         }
 
-        /// `value` for a positive `x`: functions of the second kind have a pole at 0, and no value below.
+        /// `value` for a positive `x`: functions of the second kind have a pole at 0, and are NaN
+        /// below.
         #[inline(always)]
         fn from_zero_on(x: $real, value: $real) -> $real {
             match (x == 0.0, x < 0.0) {
@@ -533,7 +539,7 @@ macro_rules! bessel {
             }
             if x < 25.9 {
                 let index = if x < 1.25 { 0 } else { row(x, -0.25).wrapping_add(1) };
-                // SAFETY: there are ten rows, the first two up to 3π/4, the others of a width of π.
+                // SAFETY: there are ten rows, the first two up to 3π/4, the others each π wide.
                 second_by_row(x, unsafe { Y0.get_unchecked(index) })
             } else {
                 far(x, 0, false)
@@ -547,7 +553,7 @@ macro_rules! bessel {
                 let (high, low) = log_terms(x);
                 let u = x * x;
                 let rest = fma(high + low, j1_over_x(u), y1_regular(u)) * x;
-                // 2/(π x): the quotient, and what it lacks.
+                // 2/(π x): the quotient, and its rounding error.
                 let small = x < $tiny;
                 let scaled = if small { x * $back } else { x };
                 let q = divide(FRAC_2_PI[0], scaled);
@@ -557,16 +563,17 @@ macro_rules! bessel {
             }
             if x < 25.9 {
                 let index = if x < 3.0 { 0 } else { row(x, -0.75).wrapping_add(1) };
-                // SAFETY: there are nine rows, the first two up to 5π/4, the others of a width of π.
+                // SAFETY: there are nine rows, the first two up to 5π/4, the others each π wide.
                 second_by_row(x, unsafe { Y1.get_unchecked(index) })
             } else {
                 far(x, -1, true)
             }
         }
 
-        /// The Bessel function of the first kind of order `n`: by the recurrence upwards to the order
-        /// next to `x`, and from there by the quotients of neighbours, a continued fraction (W. Gautschi,
-        /// "Computational Aspects of Three-Term Recurrence Relations", 1967).
+        /// The Bessel function of the first kind of order `n`: by the recurrence upwards to the
+        /// order next to `x`, and from there by the quotients of neighbouring orders, a continued
+        /// fraction (W. Gautschi, "Computational Aspects of Three-Term Recurrence Relations",
+        /// 1967).
         #[inline]
         pub fn $jn(n: i32, x: $real) -> $real {
             let a = x.abs();
@@ -582,7 +589,7 @@ macro_rules! bessel {
                 k = k.wrapping_add(1);
             }
             if k < order {
-                // From here on the quotients do not matter.
+                // The quotients of orders above the `last` found here are negligible.
                 let (mut p, mut q, mut last) = (1.0, order as $real * step, order);
                 while q < $enough {
                     last = last.wrapping_add(1);
@@ -623,12 +630,12 @@ macro_rules! bessel {
 }
 pub(super) use bessel;
 
-/// The gamma function, and Stirling's formula for it. Beyond `limit` it overflows; where `|x|` is below
-/// `tiny` it is multiplied by `back`.
+/// The gamma function, and Stirling's formula for it. Beyond `limit` it overflows; an `x` with
+/// `|x|` below `tiny` is multiplied by `back`.
 macro_rules! gamma {
     ($real:ident: $tgamma:ident; limit $limit:literal, tiny $tiny:literal, back $back:literal) => {
-        /// `(e, e_low, s)` with `Γ(y + y_low) = 2^(e + e_low) c(s)`, for `y` from 1 on: `c` is near `√(2π)`,
-        /// and `s` is `1/y`, or something small.
+        /// `(e, e_low, s)` with `Γ(y + y_low) = 2^(e + e_low) c(s)`, for `y` from 1 on: `c` is near
+        /// `√(2π)`, and `s` is `1/y`, of `y` up to `LARGE`.
         #[inline(always)]
         fn stirling(y: $real, y_low: $real) -> ($real, $real, $real) {
             const LARGE: $real = (1_u64 << 40) as $real;
@@ -643,13 +650,13 @@ macro_rules! gamma {
             let e = first - second;
             let part = e - first;
             let low = (first - (e - part)) - (second + part);
-            // The slope, without terms that the smallness of y_low makes negligible.
+            // The slope, without the terms that are negligible because y_low is small.
             let slope = fma(-s, 0.5 * core::$real::consts::LOG2_E, log);
             (e, fma(y_low, slope, low + (first_low - second_low)), s)
         }
 
-        /// `(e + e_low) ln 2 + ln √(2π) + more`, and the series in `s`: the logarithm of the gamma function by
-        /// [`stirling`]'s formula, from 3 on.
+        /// `(e + e_low) ln 2 + ln √(2π) + more`, plus the series in `s`: the logarithm of the gamma
+        /// function by [`stirling`]'s formula, from 3 on.
         #[inline(always)]
         fn by_stirling(e: $real, e_low: $real, s: $real, more: $real) -> $real {
             let more = fma(log_series(s * s), s, more);

@@ -1,15 +1,15 @@
-//! Bessel functions. Up to 25.9 each has a polynomial in `x - c` for every half period, with a zero of the
-//! function as its centre `c`, or, more exactly, the float next to it and the value there: so the error is
-//! relative near zeros, too. Beyond, they are `√(2/(π x))` times a sine, by amplitude and phase
-//! (G. N. Watson, "A Treatise on the Theory of Bessel Functions", 1922). Functions of the second kind have
-//! their logarithm, and their pole, near zero.
+//! Bessel functions. Up to 25.9 each has, for every half period, a polynomial in `x - c` whose
+//! centre `c` is the float next to a zero of the function, and the value at `c`: so the error is
+//! relative near zeros, too. Beyond, they are `√(2/(π x))` times a sine, by amplitude and phase (G.
+//! N. Watson, "A Treatise on the Theory of Bessel Functions", 1922). Near zero, functions of the
+//! second kind add their logarithm and their pole.
 
 use super::alike::bessel;
 use super::logarithm::{TWO_THIRDS, log1p_rest, split};
 use super::trigonometric::{reduce_odd, series};
 use super::{divide, fma, fma_of_sum, nearest, polynomial, root};
 
-/// For each half period of `j0` a centre, the value there, and coefficients.
+/// For each half period of `j0`: a centre, the value there, and coefficients.
 static J0: [[f32; 13]; 9] = [
     [
         0.0,
@@ -148,7 +148,7 @@ static J0: [[f32; 13]; 9] = [
     ],
 ];
 
-/// The same of `j1`.
+/// For each half period of `j1`: a centre, the value there, and coefficients.
 static J1: [[f32; 13]; 9] = [
     [
         0.0,
@@ -287,7 +287,7 @@ static J1: [[f32; 13]; 9] = [
     ],
 ];
 
-/// The same of `y0`, from 0.6 on.
+/// For each half period of `y0` from 0.6 on: a centre, the value there, and coefficients.
 static Y0: [[f32; 15]; 10] = [
     [
         0.893_577,
@@ -461,7 +461,7 @@ static Y0: [[f32; 15]; 10] = [
     ],
 ];
 
-/// The same of `y1`, from 1.6 on.
+/// For each half period of `y1` from 1.6 on: a centre, the value there, and coefficients.
 static Y1: [[f32; 15]; 9] = [
     [
         2.197_141_4,
@@ -618,11 +618,11 @@ static Y1: [[f32; 15]; 9] = [
     ],
 ];
 
-/// What the phase of orders 0 and 1 has after its first term, `-1/8` and `3/8` of `1/x`, times `x³` and for
-/// infinite `x`, as sums of two floats.
+/// The coefficients of `1/x³` in the phases of orders 0 and 1, as sums of two floats; those of
+/// `1/x` are `-1/8` and `3/8`.
 const PHASE: [[f32; 2]; 2] = [[6.510_416_4e-2, 2.483_527e-9], [-0.164_062_5, 0.0]];
 
-/// What follows, by `u = 1/x²`, divided by `u`.
+/// The phase's terms after these, divided by `u/x³`, in terms of `u = 1/x²`.
 #[inline(always)]
 fn phase_rest(u: f32, one: bool) -> f32 {
     if one {
@@ -635,7 +635,7 @@ fn phase_rest(u: f32, one: bool) -> f32 {
 /// `√(2/π)` as the sum of two floats.
 const AMPLITUDE: [f32; 2] = [0.797_884_6, -2.267_034e-8];
 
-/// How much more the amplitude is, by `u = 1/x²`, divided by `u`.
+/// `(b - √(2/π)) / u` for the amplitude `b`, in terms of `u = 1/x²`.
 #[inline(always)]
 fn amplitude_rest(u: f32, one: bool) -> f32 {
     if one {
@@ -651,7 +651,7 @@ const FRAC_2_PI: [f32; 2] = [core::f32::consts::FRAC_2_PI, 2.568_255_3e-8];
 /// `2/π ln 2` as the sum of two floats; multiples of the first by exponents are exact.
 const LOG_2: [f32; 2] = [0.441_284_18, -1.297_938_25e-5];
 
-/// `(j0(x) - 1) / u` by `u = x²`, up to `x = 0.6`.
+/// `(j0(x) - 1) / u`, in terms of `u = x²`, up to `x = 0.6`.
 #[inline(always)]
 fn j0_rest(u: f32) -> f32 {
     polynomial!(u; -0.249_999_94, 1.562_400_9e-2, -4.293_222_7e-4)
@@ -663,7 +663,7 @@ fn y0_regular(u: f32) -> f32 {
     polynomial!(u; -7.380_429e-2, 0.177_605_8, -1.607_179e-2, 5.307_59e-4)
 }
 
-/// `j1(x) / x` by `u = x²`, up to `x = 1.6`.
+/// `j1(x) / x`, in terms of `u = x²`, up to `x = 1.6`.
 #[inline(always)]
 fn j1_over_x(u: f32) -> f32 {
     polynomial!(u; 0.5, -6.249_997e-2, 2.604_072e-3, -5.415_849_6e-5, 6.394_949_4e-7)

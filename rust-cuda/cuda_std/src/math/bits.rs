@@ -1,9 +1,10 @@
-//! Functions of the bits of a float.
+//! Functions of the bits of a float: `frexp` and `nextafter`.
 
 macro_rules! bits {
     ($real:ident as $bits:ident: $frexp:ident, $nextafter:ident; fraction $fraction:literal, exponents $exponents:literal, up $up:literal) => {
-        /// A fraction from a half to 1 and an exponent whose power of two it is multiplied with; zeros,
-        /// infinities and NaN are their own fraction.
+        /// A fraction from a half to 1 and an exponent, with
+        /// `x = fraction · 2^exponent`; zeros, infinities and NaN are their own
+        /// fraction.
         #[inline]
         pub fn $frexp(x: $real) -> ($real, i32) {
             const HALF: $bits = ($exponents >> 1) - 1;

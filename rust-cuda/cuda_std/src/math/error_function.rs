@@ -1,8 +1,8 @@
-//! The error function, its kin and their inverses.
+//! The error function, functions related to it, and their inverses.
 //!
-//! `erfc` is `exp(-x²) g(x) / (x + 2)` with a polynomial `g` in `1 / (x + 2)`; each factor keeps the
-//! part of it that its rounding cuts off. The inverses are polynomials in `w = -ln(1 - x²)`, and
-//! in `1/√w` far out, as M. Giles takes them ("Approximating the erfinv function", 2010).
+//! `erfc` is `exp(-x²) g(x) / (x + 2)` with a polynomial `g` in `1 / (x + 2)`; each factor carries
+//! its rounding error. The inverses are polynomials in `w = -ln(1 - x²)`, and in `1/√w` far out, as
+//! in M. Giles, "Approximating the erfinv function", 2010.
 
 use super::alike::inverse_of_tail;
 use super::exponential::{exp_small, reduce};
@@ -10,7 +10,7 @@ use super::logarithm::{TWO_THIRDS, log1p_rest, split, split_normal};
 use super::{divide, fma, fma_of_sum, polynomial, power_of_two, root, scale};
 use core::f32::consts::{FRAC_2_SQRT_PI, LN_2};
 
-/// `erf(x) / x - 1` for `|x|` up to 0.92, by `u = x²`.
+/// `erf(x) / x - 1` for `|x|` up to 0.92, in terms of `u = x²`.
 #[inline(always)]
 fn near_zero(u: f32) -> f32 {
     polynomial!(u; 0.128_379_17, -0.376_126_3, 0.112_836_26, -2.685_573_1e-2, 5.192_402_3e-3, -8.049_679_5e-4, 7.995_944e-5)
@@ -20,14 +20,14 @@ fn near_zero(u: f32) -> f32 {
 #[inline]
 pub fn erff(x: f32) -> f32 {
     let near = fma(near_zero(x * x), x, x);
-    // 1 - exp(-q), q a polynomial; from 4 on that is 1.
+    // 1 - exp(-q) with a polynomial q; from 4 on the result is 1.
     let a = x.abs();
     let limited = if a < 4.0 { a } else { 4.0 };
     let q = polynomial!(limited; 1.772_908_7e-4, 1.127_750_5, 0.637_058, 0.104_039_09, -2.227_798_3e-2, 3.055_842_6e-3, -1.972_058_5e-4);
     let (r, n) = reduce(-q);
     let power = power_of_two(n);
     let far = 1.0 - fma(exp_small(r), power, power);
-    // NaN goes the near way, and zeros keep their sign.
+    // NaN takes the near branch, where zeros keep their sign.
     if a > 0.92 { far.copysign(x) } else { near }
 }
 
@@ -36,7 +36,7 @@ pub fn erff(x: f32) -> f32 {
 fn scaled(a: f32, low: f32) -> (f32, f32) {
     let d = a + 2.0;
     let s = divide(1.0, d);
-    // What 1 / (a + low + 2) is more than s, as a part of s.
+    // The relative difference of 1 / (a + low + 2) from s.
     let rest = fma(-s, (a - (d - 2.0)) + low, fma(-s, d, 1.0));
     let t = s - 0.25;
     let q = polynomial!(t; 2.748_642_7, 4.471_549_5, 2.332_360_7, -5.505_320_5, -6.645_423, 12.488_704, 14.419_595, -35.090_176, -26.482_653);
@@ -50,7 +50,7 @@ fn scaled(a: f32, low: f32) -> (f32, f32) {
 /// `2^shift erfc(a + low)`, for `a` from 0.45 on; `low` is small.
 #[inline(always)]
 fn tail(a: f32, low: f32, shift: i32) -> f32 {
-    // Beyond, it vanishes.
+    // Beyond 10.1 the result is 0.
     let a = if a < 10.1 { a } else { 10.1 };
     let (y, y_low) = scaled(a, low);
     let h = a * a;
@@ -66,7 +66,7 @@ fn tail(a: f32, low: f32, shift: i32) -> f32 {
 fn one_less(x: f32, low: f32) -> (f32, f32) {
     let u = x * x;
     let difference = 1.0 - x;
-    // The slope, -2/√π exp(-u), but for its last digits.
+    // The slope, -2/√π exp(-u), without its last digits.
     let slope = u - FRAC_2_SQRT_PI;
     let low = fma(low, slope, (1.0 - difference) - x);
     (difference, fma(-near_zero(u), x, low))
@@ -89,10 +89,10 @@ pub fn erfcxf(x: f32) -> f32 {
     let h = x * x;
     let h_low = fma(x, x, -h);
     if a > 10.0 && x > 0.0 {
-        /// 2^-60: the quotient would be subnormal far out.
+        /// 2^-60: without it the quotient would be subnormal for large `a`.
         const DOWN: f32 = f32::from_bits((127 - 60) << 23);
         let factor = if a > 1e30 { DOWN } else { 1.0 };
-        // The asymptotic series in 1/x²; what is left out is below 1e-8.
+        // The asymptotic series in 1/x²; the terms left out are below 1e-8.
         let s = divide(1.0, a * factor);
         let u = (factor * s) * (factor * s);
         let p = polynomial!(u; -0.282_094_8, 0.423_142_2, -1.057_855_5, 3.702_494_2);
@@ -112,7 +112,7 @@ pub fn erfcxf(x: f32) -> f32 {
         if x > 0.0 {
             return y + y_low;
         }
-        // 2 exp(h) - y, halved on the way.
+        // 2 exp(h) - y, computed as twice its half.
         if h > 88.3 {
             return f32::INFINITY;
         }
@@ -131,17 +131,17 @@ pub fn erfcxf(x: f32) -> f32 {
 /// `1/√2` as the sum of two floats.
 const FRAC_1_SQRT_2: [f32; 2] = [core::f32::consts::FRAC_1_SQRT_2, 1.210_161_7e-8];
 
-/// The distribution function of the standard normal distribution, `erfc(-x/√2) / 2`.
+/// The cumulative distribution function of the standard normal distribution, `erfc(-x/√2) / 2`.
 #[inline]
 pub fn normcdff(x: f32) -> f32 {
     let m = x.abs();
-    // Beyond, the argument's low part would be none.
+    // For an infinite argument `low` would be NaN.
     let m = if m > 15.0 { 15.0 } else { m };
     let a = m * FRAC_1_SQRT_2[0];
     let low = fma(m, FRAC_1_SQRT_2[1], fma(m, FRAC_1_SQRT_2[0], -a));
     let value = tail(a, low, -1);
     let far = if x > 0.0 { 1.0 - value } else { value };
-    // erfc(-a) of a positive x.
+    // For positive x: erfc(-a).
     let (a, low) = if x > 0.0 { (-a, -low) } else { (a, low) };
     let (near, rest) = one_less(a, low);
     if x.abs() > 0.7 {
@@ -154,7 +154,7 @@ pub fn normcdff(x: f32) -> f32 {
 /// `erfinv(x) / x` at `w = 2.5`, as the sum of two floats.
 const INVERSE_NEAR: [f32; 2] = [1.501_409_4, -5.101_229e-8];
 
-/// How much more it is, for `w = -ln(1 - x²)` up to 5, by `t = w - 2.5`, divided by `t`.
+/// `(erfinv(x) / x - INVERSE_NEAR) / t` with `t = w - 2.5`, for `w = -ln(1 - x²)` up to 5.
 #[inline(always)]
 fn inverse_near(t: f32) -> f32 {
     polynomial!(t; 0.246_640_3, -4.177_388_3e-3, -1.252_755_3e-3, 2.183_469_2e-4, -4.955_875e-6, -3.463_695_3e-6, 4.644_813_3e-7, 2.333_829_1e-8, -8.660_396e-9)
@@ -166,7 +166,7 @@ pub fn erfinvf(x: f32) -> f32 {
     let (f, k) = split_normal(fma(-x, x, 1.0));
     let w = fma(-k, LN_2, -f - log1p_rest(f));
     let value = if w > 5.0 {
-        // `erfinv(x) / x` by √w: beyond 4.1 x is 1.
+        // `erfinv(x) / x` in terms of √w; beyond 4.1 x is 1.
         let t = root(w) - 3.0;
         let q = polynomial!(t; 1.001_675, 9.445_328e-3, -7.637_639e-3, 5.686_655e-3, -3.596_497_2e-3, 1.485_882_7e-3, -5.786_565_5e-5, -3.102_464_8e-4, 1.163_517e-4);
         const FIRST: f32 = 2.832_976_8;
@@ -179,7 +179,7 @@ pub fn erfinvf(x: f32) -> f32 {
     };
     let a = x.abs();
     let value = if a < 1.0 { value } else { f32::NAN };
-    // Zeros have signs.
+    // Zeros keep their sign.
     if a == 1.0 { f32::INFINITY } else { value }.copysign(x)
 }
 
@@ -201,7 +201,7 @@ fn inverse(w: f32, x: f32, x_low: f32) -> (f32, f32) {
         let t = inverse - 0.25;
         let q = polynomial!(t; -0.198_196_17, 8.022_157e-2, 0.553_669_6, -0.871_245_44, 0.883_072_5, -3.670_745_8, -2.538_456_4, 8.801_065, 143.719_09, -328.071_72);
         let (p, p_low) = fma_of_sum(q, t, FIRST);
-        // What the square root lacks.
+        // The rounding error of the square root.
         let s_low = fma(-s, s, w) * (0.5 * inverse);
         let more = fma(p_low, s, p * s_low);
         let value = fma(p, s, more);
@@ -224,6 +224,6 @@ inverse_of_tail!(f32: erfcinvf; log_of_positive);
 pub fn normcdfinvf(p: f32) -> f32 {
     const SQRT_2: [f32; 2] = [core::f32::consts::SQRT_2, 2.420_323_4e-8];
     let (z, low) = inverse_of_tail(2.0 * p);
-    // The quantile of a half is 0, without a sign.
+    // The quantile of a half is +0.
     0.0 - fma(z, SQRT_2[0], fma(low, SQRT_2[0], z * SQRT_2[1]))
 }

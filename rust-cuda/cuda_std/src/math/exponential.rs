@@ -13,7 +13,7 @@ pub(super) const LN_2: [f32; 2] = [f32::from_bits(0x3f31_7218), f32::from_bits(0
 #[inline(always)]
 pub(super) fn reduce(x: f32) -> (f32, i32) {
     let (n, integer) = nearest(x, LOG2_E);
-    // The first product cancels all of x's leading digits: exact.
+    // Exact: the first product cancels all of x's leading digits.
     let r = fma(n, -LN_2[0], x);
     (fma(n, -LN_2[1], r), integer)
 }
@@ -30,7 +30,7 @@ fn exp_reduced(r: f32) -> f32 {
     fma(fma(exp_polynomial(r), r, 1.0), r, 1.0)
 }
 
-/// `exp(r) - 1` for such an `r`, rounded as a part of `exp(r)`.
+/// `exp(r) - 1` for the same `r`; the error is relative to `exp(r)`.
 #[inline(always)]
 pub(super) fn exp_small(r: f32) -> f32 {
     fma(exp_polynomial(r) * r, r, r)
@@ -48,7 +48,8 @@ pub(super) fn exp2_reduced(r: f32) -> f32 {
     fma(fma(exp2_rest(r), r, LN_2[0]), r, 1.0)
 }
 
-/// `x`, kept between limits beyond which the function overflows or vanishes. NaN stays.
+/// `x`, limited to a range beyond which the function overflows or vanishes. NaN
+/// stays.
 #[inline(always)]
 pub(super) fn limited(x: f32, low: f32, high: f32) -> f32 {
     GpuFloat::minimum(GpuFloat::maximum(x, low), high)
@@ -85,10 +86,10 @@ pub fn expm1f(x: f32) -> f32 {
     let (r, n) = reduce(limited(x, -18.0, 89.0));
     let p = polynomial!(r; 0.5, 0.166_666_66, 4.166_649_3e-2, 8.333_544e-3, 1.393_234_1e-3, 1.976_336_4e-4);
     let small = fma(r * r, p, r);
-    // 2^n (1 + small) - 1, halved on the way: n may be 128.
+    // 2^n (1 + small) - 1, computed as twice its half, since n may be 128.
     let half = power_of_two(n.wrapping_sub(1));
     let value = fma(half, small, half - 0.5) * 2.0;
-    // Zeros have signs, and half a subnormal number would be rounded.
+    // Zeros keep their sign, and half a subnormal number would be rounded.
     if x.abs() < 6e-8 { x } else { value }
 }
 
@@ -96,13 +97,13 @@ pub fn expm1f(x: f32) -> f32 {
 #[inline]
 pub fn tanhf(x: f32) -> f32 {
     let a = x.abs();
-    // Near zero the odd polynomial; NaN goes that way, too.
+    // Near zero an odd polynomial; NaN takes this branch, too.
     let u = x * x;
     let p =
         polynomial!(u; -0.333_333, 0.133_319_36, -5.378_471_7e-2, 2.079_862_4e-2, -5.897_961e-3);
     // Zeros keep their sign: 0 · p is -0, and this sum is +0.
     let near = fma(fma(p, u, 0.0), x, x);
-    // 1 - 2 / (e^2a + 1): from 10 on that is 1.
+    // 1 - 2 / (e^2a + 1): from 10 on the result is 1.
     let (r, n) = reduce(2.0 * if a < 10.0 { a } else { 10.0 });
     let far = 1.0 - divide(2.0, fma(exp_reduced(r), power_of_two(n), 1.0));
     if a > 0.55 { far.copysign(x) } else { near }

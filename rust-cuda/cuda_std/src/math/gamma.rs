@@ -25,7 +25,7 @@ fn stirling_series(s: f32) -> f32 {
 /// `-π²/6` as the sum of two floats.
 const SINE: [f32; 2] = [-1.644_934, -5.208_099e-9];
 
-/// `((sin πr / πr - 1) / u + π²/6) / u`, by `u = r²`, for `|r|` up to a half.
+/// `((sin πr / πr - 1) / u + π²/6) / u`, in terms of `u = r²`, for `|r|` up to a half.
 #[inline(always)]
 fn sine_rest(u: f32) -> f32 {
     polynomial!(u; 0.811_742_25, -0.190_748_48, 2.612_014_1e-2, -2.241_480_4e-3)
@@ -33,7 +33,7 @@ fn sine_rest(u: f32) -> f32 {
 
 gamma!(f32: tgammaf; limit 48.0, tiny 8.673_617_4e-19, back 79_228_162_514_264_337_593_543_950_336.0);
 
-/// The logarithm at `1 + d`, for arguments from 1/2 to 1.36.
+/// The logarithm of the gamma function at `1 + d`, for arguments from 1/2 to 1.36.
 #[inline(always)]
 fn about_one(d: f32) -> f32 {
     const SLOPE: [f32; 2] = [-0.577_215_7, 5.456_804e-9];
@@ -42,7 +42,7 @@ fn about_one(d: f32) -> f32 {
     fma(q, d, q_low * d)
 }
 
-/// The logarithm at `2 + d`, for arguments from 1.36 to 3.
+/// The logarithm of the gamma function at `2 + d`, for arguments from 1.36 to 3.
 #[inline(always)]
 fn about_two(d: f32) -> f32 {
     const SLOPE: [f32; 2] = [0.422_784_33, 6.675_753_3e-9];
@@ -51,9 +51,10 @@ fn about_two(d: f32) -> f32 {
     fma(q, d, q_low * d)
 }
 
-/// For the zeros next to -2 below, -3 above and below, and so on to -10: the distance `z` of the zero from the
-/// integer as the sum of two floats, `1/z`, what that lacks, and coefficients by the distance `d` of what the logarithm is more
-/// than `-ln(d/z)`, divided by `d - z`.
+/// The zeros of the logarithm next to an integer: below -2, above and below -3, and so on to -10.
+/// Each row has the distance `z` of the zero from the integer and `1/z`, as sums of two floats, and
+/// the coefficients, in terms of the argument's distance `d` from the integer, of the logarithm
+/// plus `ln(d/z)`, divided by `d - z`.
 static ZEROS: [[f32; 14]; 17] = [
     [
         -0.457_024_75,
@@ -329,8 +330,8 @@ static ZEROS: [[f32; 14]; 17] = [
     ],
 ];
 
-/// About the zero at -2.46, about -2.58, and about the zero at -2.75: the centre, the value there, and the coefficients
-/// of the difference from that value, divided by the distance.
+/// The logarithm about its zero at -2.46, about -2.58, and about its zero at -2.75: the centre, the
+/// value there, and the coefficients of the difference from that value divided by the distance.
 static BETWEEN: [[f32; 13]; 3] = [
     [
         -2.457_024_8,
@@ -382,7 +383,7 @@ static BETWEEN: [[f32; 13]; 3] = [
 /// `ln √(2π)` as the sum of two floats.
 const LN_SQRT_2_PI: [f32; 2] = [0.918_938_5, 1.563_417_7e-8];
 
-/// The logarithm less Stirling's formula, times `y`, by `u = 1/y²`, for `y` from 3 on.
+/// `y` times the logarithm minus Stirling's formula, in terms of `u = 1/y²`, for `y` from 3 on.
 #[inline(always)]
 fn log_series(u: f32) -> f32 {
     polynomial!(u; 8.333_333_6e-2, -2.777_854_7e-3, 7.898_910_6e-4, -4.820_356_8e-4)
@@ -412,7 +413,8 @@ pub fn lgammaf(x: f32) -> f32 {
         };
         return if d == 0.0 { f32::INFINITY } else { value };
     }
-    // Where the product with the logarithm nearly overflows, x is 2^16 times less, and log2 x is 16 less.
+    // Where the product with the logarithm nearly overflows, x is divided by 2^16, so log2 x is 16
+    // less.
     let large = x > 1e30;
     let (y, y_low) = one_more(-x);
     let (y, y_low) = if right { (x, 0.0) } else { (y, y_low) };
@@ -447,7 +449,7 @@ fn between(x: f32) -> f32 {
     fma(p, d, row[1])
 }
 
-/// The logarithm at `n + d`, for an `n` of 0, -1 or -2: `Γ(1 + d) = d (d - 1) (d - 2) Γ(d - 2)`.
+/// The logarithm at `n + d`, for `n` of 0, -1 or -2: `Γ(1 + d) = d (d - 1) (d - 2) Γ(d - 2)`.
 #[inline(always)]
 fn next_to_zero(n: f32, d: f32) -> f32 {
     let a = d.abs();
@@ -463,7 +465,8 @@ fn next_to_zero(n: f32, d: f32) -> f32 {
     fma(-k, LN_2[0], (about_one(d) - rest) - f)
 }
 
-/// The logarithm at `n + d`, by the zero between, for an `n` from -10 to -2; of -2 `d` has to be negative.
+/// The logarithm at `n + d`, relative to its zero on the side of `d`, for `n` from -10 to -2; for
+/// -2 `d` has to be negative.
 #[inline(always)]
 fn by_zeros(n: f32, d: f32) -> f32 {
     let index = nearest(-2.0 * n, 1.0).1 - if d < 0.0 { 4 } else { 5 };
@@ -491,7 +494,7 @@ fn by_zeros(n: f32, d: f32) -> f32 {
     fma(-k, LN_2[0], value)
 }
 
-/// `2^-k`, if `x` is `2^k (1 + f)`.
+/// `2^-k` for `x = 2^k (1 + f)`.
 #[inline(always)]
 fn inverse_power(x: f32, f: f32) -> f32 {
     let power = x.to_bits().wrapping_sub((1.0 + f).to_bits());

@@ -1,11 +1,11 @@
-//! Arcsine, arccosine and arctangent: odd polynomials, after the argument was brought
-//! to where they converge (W. J. Cody and W. Waite, 1980).
+//! Arcsine, arccosine and arctangent: odd polynomials, after a reduction of the
+//! argument to where they converge (W. J. Cody and W. Waite, 1980).
 
 use super::alike::inverse_trigonometric;
 use super::{FRAC_PI_2_LOW, divide, fma, polynomial, root};
 use core::f32::consts::{FRAC_PI_2, PI};
 
-/// `asin(x) - x` for `x` from 0 to a half, `u` being `x²`.
+/// `asin(x) - x` for `x` from 0 to a half, with `u = x²`.
 #[inline(always)]
 fn asin_rest(x: f32, u: f32) -> f32 {
     let p = polynomial!(u; 0.166_666_6, 7.500_517e-2, 4.451_485_4e-2, 3.182_281_6e-2, 1.438_813_7e-2, 3.758_042_7e-2);

@@ -1,5 +1,5 @@
-//! Logarithms and powers: the argument is `2^k m` with `m` about 1, and the
-//! logarithm of `m` a polynomial.
+//! Logarithms and powers: the argument is split into `2^k m` with `m` about 1,
+//! and the logarithm of `m` is a polynomial.
 
 use super::alike::power;
 use super::exponential::exp2_reduced;
@@ -8,8 +8,8 @@ use super::{LOG10_2, divide, fma, nearest, polynomial, scale};
 /// `ln 2`.
 const LN_2: f32 = core::f32::consts::LN_2;
 
-/// `(f, k)` with `x = 2^k (1 + f)` and `1 + f` from `least` (its bits) up to twice
-/// that, for positive finite `x`.
+/// `(f, k)` with `x = 2^k (1 + f)`, for positive finite `x`; `1 + f` is from
+/// the number with the bits `least` up to twice that.
 #[inline(always)]
 pub(super) fn split(x: f32, least: u32) -> (f32, f32) {
     let subnormal = x < f32::MIN_POSITIVE;
@@ -20,7 +20,7 @@ pub(super) fn split(x: f32, least: u32) -> (f32, f32) {
     (f32::from_bits(bits.wrapping_sub(power)) - 1.0, k)
 }
 
-/// [`split`] of a normal number, from two thirds.
+/// [`split`] of a normal number, with `1 + f` from 2/3 on.
 #[inline(always)]
 pub(super) fn split_normal(x: f32) -> (f32, f32) {
     let power = x.to_bits().wrapping_sub(TWO_THIRDS) & 0xff80_0000;
@@ -38,11 +38,11 @@ pub(super) fn log1p_rest(f: f32) -> f32 {
     f * f * p
 }
 
-/// `value`, or what a logarithm is of zero, negative numbers, infinity and NaN.
+/// `value`, or the logarithm of zero, negative numbers, infinity and NaN.
 #[inline(always)]
 fn special(x: f32, value: f32) -> f32 {
     let value = if x.to_bits() >= f32::INFINITY.to_bits() {
-        // Infinity of itself, NaN of NaN and of negative numbers.
+        // Infinity for infinity, NaN for NaN and negative numbers.
         fma(x, f32::INFINITY, f32::INFINITY)
     } else {
         value
@@ -81,9 +81,9 @@ pub fn log10f(x: f32) -> f32 {
 /// -1.
 #[inline(always)]
 fn split_1p(x: f32) -> (f32, f32, f32) {
-    // 1 + x is used for its exponent alone: 1 + f = 2^-k (1 + x) comes from x.
+    // Only the exponent of 1 + x is used: 1 + f = 2^-k (1 + x) comes from x.
     let power = (1.0 + x).to_bits().wrapping_sub(TWO_THIRDS) & 0xff80_0000;
-    // A normal number for every k.
+    // It is a normal number for every k.
     let inverse = f32::from_bits(0x4080_0000_u32.wrapping_sub(power));
     let f = fma(0.25 * x, inverse, fma(0.25, inverse, -1.0));
     (f, (power as i32) as f32 * (1.0 / 8_388_608.0), inverse)
@@ -107,7 +107,7 @@ pub fn log1pf(x: f32) -> f32 {
     let value = if x > -1.0 && x < f32::INFINITY {
         value
     } else {
-        // -1: minus infinity. Less: NaN. Infinity and NaN: themselves.
+        // Minus infinity for -1, NaN below; infinity and NaN for themselves.
         special(1.0 + x, 0.0)
     };
     if x.abs() < 6e-8 { x } else { value }

@@ -1,17 +1,17 @@
-//! Mathematics: in single precision by FP32 and integer operations alone, and in
-//! [double] precision.
+//! Mathematical functions in single precision, by FP32 and integer operations
+//! only, and in [double] precision.
 //!
-//! The functions have the names that `libm` gives them. `libm` computes most of
-//! them in double precision, which a consumer's GPU has at 1/64 of the rate of
-//! single precision. These use no `f64`, no stack, and only operations that IEEE
-//! 754 defines to the last bit (`+ - * /`, square root, fused multiply-add,
+//! The functions have `libm`'s names. `libm` computes most of them in double
+//! precision, which a consumer's GPU has at 1/64 of the rate of single
+//! precision. These use no `f64`, no stack, and only operations that IEEE 754
+//! defines to the last bit (`+ - * /`, square root, fused multiply-add,
 //! comparisons, and integers), so device and host get the same bits. Subnormal
 //! numbers are kept everywhere.
 //!
 //! The polynomials' coefficients are minimax ones (Lawson's iteration at 40
-//! digits), rounded to `f32` one after another from the lowest order, the rest
-//! being fitted anew after each. What each function's largest error is, and how
-//! it was found, is in `docs/mathematics.md`.
+//! digits), rounded to `f32` one after another from the lowest order; after
+//! each, the rest are fitted anew. `docs/mathematics.md` gives each function's
+//! largest error and how it was found.
 
 mod alike;
 mod bessel;
@@ -27,7 +27,7 @@ mod remainder;
 mod root;
 mod trigonometric;
 
-/// Every single-precision function by the name it has in `libm`: those of this
+/// All single-precision functions under their names in `libm`: those of this
 /// module, and `libm`'s others.
 pub mod single {
     pub use super::bessel::{j0f, j1f, jnf, y0f, y1f, ynf};
@@ -49,17 +49,17 @@ pub mod single {
 /// `log10 2` as the sum of two floats.
 const LOG10_2: [f32; 2] = [f32::from_bits(0x3e9a_209b), f32::from_bits(0xb276_0860)];
 
-/// What `FRAC_PI_2` lacks of `π/2`.
+/// `π/2` minus the float `FRAC_PI_2`.
 const FRAC_PI_2_LOW: f32 = f32::from_bits(0xb33b_bd2e);
 
-/// `1.5 × 2^23`: a number of moderate size added to it is rounded to an integer,
-/// which then stands in the low bits.
+/// `1.5 × 2^23`: adding it to a number of moderate size rounds that to an
+/// integer, which is then in the low bits.
 const SHIFTER: f32 = 12_582_912.0;
 
 alike::multiply_add!(f32);
 
-/// `c₀ + c₁ x + c₂ x² + …` from `x; c₀, c₁, c₂, …`, by Horner's rule. As a function of
-/// an array it would be a loop on the device.
+/// `c₀ + c₁ x + c₂ x² + …` from `x; c₀, c₁, c₂, …`, by Horner's rule. A
+/// function of an array would be a loop on the device.
 macro_rules! polynomial {
     ($x:ident; $last:expr) => { $last };
     ($x:ident; $first:expr, $($rest:expr),+) => {
@@ -77,7 +77,7 @@ fn nearest(x: f32, scale: f32) -> (f32, i32) {
     (shifted - SHIFTER, bits as i32)
 }
 
-/// `2^n`, for `n` from -126 to 127. Any other `n` gives some number.
+/// `2^n`, for `n` from -126 to 127; meaningless for any other `n`.
 #[inline(always)]
 fn power_of_two(n: i32) -> f32 {
     f32::from_bits((n.wrapping_add(127) as u32) << 23)
@@ -93,8 +93,8 @@ fn scale(x: f32, n: i32) -> f32 {
 /// `a / b`, rounded correctly, where `b` and the quotient are far from overflow and
 /// underflow: magnitudes from 2^-60 to 2^60, and `a` may also be 0.
 ///
-/// `/` is this as well, behind a test that sends other operands to a hundred
-/// instructions more.
+/// `/` has the same instructions, behind a test that sends other operands to a
+/// hundred instructions more.
 #[inline(always)]
 fn divide(a: f32, b: f32) -> f32 {
     #[cfg(target_arch = "nvptx64")]
@@ -116,7 +116,8 @@ fn divide(a: f32, b: f32) -> f32 {
 
 /// The square root, rounded correctly, of 0 or a number from 2^-100 to 2^126.
 ///
-/// `sqrt` is this as well, behind a test that sends other operands to a slow path.
+/// `sqrt` has the same instructions, behind a test that sends other operands to
+/// a slow path.
 #[inline(always)]
 fn root(x: f32) -> f32 {
     #[cfg(target_arch = "nvptx64")]

@@ -1,10 +1,10 @@
-//! Remainders, exact: of integers, eight bits of the quotient at a time.
+//! Exact remainders by integer division, eight bits of the quotient at a time.
 
 use super::scale;
 
-/// `|x| = q m 2^e` in parts, with `y = m 2^e`: the remainder of the quotient `q`, an integer below `m`,
-/// whether `q` is odd, and `(m, e)` with `e` 150 too large. Both arguments' bits are without signs and
-/// finite, `y` is not 0 nor more than `x`.
+/// Divides `x` by `y = m 2^e`: the remainder in units of `2^e`, an integer below `m`; whether the
+/// quotient is odd; `m`; and `e + 150`. Both arguments are bits of finite numbers without signs;
+/// `y` is neither 0 nor more than `x`.
 #[inline(always)]
 fn divided(x: u32, y: u32) -> (u32, bool, u32, i32) {
     let parts = |bits: u32| match bits >> 23 {
@@ -14,7 +14,7 @@ fn divided(x: u32, y: u32) -> (u32, bool, u32, i32) {
     let ((mut rest, from), (m, exponent)) = (parts(x), parts(y));
     let mut shift = from - exponent;
     loop {
-        // Below 2^24, shifted by 8 at most.
+        // `rest` is below 2^24, shifted by 8 at most.
         let quotient = rest / m;
         rest -= quotient * m;
         if shift == 0 {
@@ -26,7 +26,7 @@ fn divided(x: u32, y: u32) -> (u32, bool, u32, i32) {
     }
 }
 
-/// Whether no remainder of the two is a number.
+/// Whether the remainder of the two is NaN.
 #[inline(always)]
 fn undefined(x: u32, y: u32) -> bool {
     const INFINITE: u32 = 0x7f80_0000;
@@ -49,7 +49,7 @@ pub fn fmodf(x: f32, y: f32) -> f32 {
     scale(rest as f32, exponent - 150).copysign(x)
 }
 
-/// The remainder of `x / y` rounded to the nearest integer, the even one of two; 0 has the sign of `x`.
+/// The remainder of `x / y` rounded to the nearest integer, ties to even; 0 has the sign of `x`.
 #[inline]
 pub fn remainderf(x: f32, y: f32) -> f32 {
     let (a, b) = (x.to_bits() & MAGNITUDE, y.to_bits() & MAGNITUDE);
@@ -58,7 +58,7 @@ pub fn remainderf(x: f32, y: f32) -> f32 {
     }
     if a < b {
         let (a, b) = (f32::from_bits(a), f32::from_bits(b));
-        // Exact, as the two are close.
+        // The difference is exact, as the two are close.
         return if a + a > b { (b - a).copysign(-x) } else { x };
     }
     let (rest, odd, m, exponent) = divided(a, b);

@@ -3,11 +3,11 @@
 use super::alike::cube_roots;
 use super::{fma, root};
 
-/// `(a, y, subnormal)`: `a` is `|x|`, or `2²⁴ |x|` where `x` is subnormal, and `y` is
-/// `a^(-1/3)` but for its last digits.
+/// `(a, y, subnormal)`: `a` is `|x|`, or `2²⁴ |x|` where `x` is subnormal, and
+/// `y` is `a^(-1/3)` except for its last digits.
 ///
-/// The exponent's third is a guess within 4 %; two steps of the third order (a series
-/// in the error `1 - a y³`) do the rest.
+/// A third of the exponent gives a guess within 4 %; two steps of the third
+/// order (a series in the error `1 - a y³`) refine it.
 #[inline(always)]
 fn inverse_cube_root(x: f32) -> (f32, f32, bool) {
     let a = x.abs();
@@ -28,7 +28,7 @@ cube_roots!(f32: cbrtf, rcbrtf; factor 256.0);
 pub fn hypotf(x: f32, y: f32) -> f32 {
     let (a, b) = (x.abs(), y.abs());
     let (less, more) = if a < b { (a, b) } else { (b, a) };
-    // 2^±100: the squares neither overflow nor vanish.
+    // Scaled by 2^±100, the squares neither overflow nor vanish.
     let (down, up) = (7.888_609e-31, 1.267_650_6e30);
     let (there, back) = if more > 1.152_921_5e18 {
         (down, up)
@@ -57,7 +57,7 @@ pub fn frsqrtf(x: f32) -> f32 {
         let guess = unsafe { crate::sys::rsqrt_ftz_f(normal) };
         let value = inverse_root_by(normal, guess);
         let value = if subnormal { value * 4096.0 } else { value };
-        // Zero, infinity, and what has no root: the guess is what it shall be.
+        // For zero, infinity, negative numbers and NaN the guess is the result.
         if x > 0.0 && x < f32::INFINITY {
             value
         } else {
@@ -70,8 +70,9 @@ pub fn frsqrtf(x: f32) -> f32 {
     }
 }
 
-/// `1 / sqrt(x)` of a normal number by a guess within four units in the last place: a step of the second
-/// order, which is within one, and from there one of the third.
+/// `1 / sqrt(x)` of a normal number from a guess within four units in the last
+/// place: a step of the second order leads to within one unit, and a step of
+/// the third order follows.
 #[cfg(any(target_arch = "nvptx64", test))]
 #[inline(always)]
 fn inverse_root_by(x: f32, guess: f32) -> f32 {
@@ -86,7 +87,7 @@ fn inverse_root_by(x: f32, guess: f32) -> f32 {
 mod tests {
     use super::*;
 
-    /// All numbers from 1 to 4, and all guesses that the hardware may have.
+    /// All numbers from 1 to 4, and all guesses that the hardware may give.
     #[test]
     fn the_reciprocal_root_of_the_device_is_rounded_correctly() {
         let first = 1.0_f32.to_bits();

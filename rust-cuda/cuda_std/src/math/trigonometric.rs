@@ -1,9 +1,10 @@
-//! Sine, cosine and tangent: `x = q π/2 + r`, and a polynomial in `r`.
+//! Sine, cosine and tangent: a reduction `x = q π/2 + r`, and a polynomial in
+//! `r`.
 //!
-//! Up to 2^17 the reduction is Cody and Waite's, with `π/2` in three parts. Above,
-//! it is M. Payne's and R. Hanek's ("Radian reduction for trigonometric functions",
-//! 1983): only those bits of `2/π` are multiplied, as integers, that decide the
-//! quadrant and the digits of `r`.
+//! Up to 2^17 the reduction is Cody and Waite's, with `π/2` in three parts.
+//! Above, it is M. Payne's and R. Hanek's ("Radian reduction for trigonometric
+//! functions", 1983): it multiplies, as integers, only those bits of `2/π` that
+//! decide the quadrant and the digits of `r`.
 
 use super::alike::quarter_turns;
 use super::{FRAC_PI_2_LOW, divide, fma, nearest, polynomial};
@@ -22,7 +23,8 @@ static FRAC_2_PI: [u32; 8] = [
 
 quarter_turns!(f32: limit 131_072.0, parts 0x3fc9_0fda 0x33a2_2168 0x27c2_34c4);
 
-/// [`reduce`], or [`reduce_odd`], of any number that is not small: NaN if it is not finite.
+/// [`reduce`], or [`reduce_odd`] if `ODD`, of any number that is not small: NaN
+/// if it is not finite.
 #[inline(always)]
 fn reduce_large<const ODD: bool>(x: f32) -> (f32, f32, i32) {
     let bits = x.to_bits();
@@ -72,7 +74,7 @@ fn reduce_large<const ODD: bool>(x: f32) -> (f32, f32, i32) {
     (r * unit, low * unit, if x < 0.0 { -q } else { q })
 }
 
-/// `(sin r / r - 1) / u` for `|r|` up to `π/4`, `u` being `r²`.
+/// `(sin r / r - 1) / u` for `|r|` up to `π/4`, with `u = r²`.
 #[inline(always)]
 fn sin_series(u: f32) -> f32 {
     polynomial!(u; -0.166_666_54, 8.332_111e-3, -1.950_882_3e-4)
@@ -97,7 +99,7 @@ fn sin_reduced(r: f32, u: f32) -> f32 {
     fma(fma(sin_series(u), u, 0.0), r, r)
 }
 
-/// The cosine for `|r|` up to `π/4`, `u` being `r²`.
+/// The cosine for `|r|` up to `π/4`, with `u = r²`.
 #[inline(always)]
 fn cos_reduced(u: f32) -> f32 {
     fma(cos_series(u), u, 1.0)
@@ -115,7 +117,7 @@ fn turned(r: f32, q: i32) -> f32 {
     if q & 2 == 0 { value } else { -value }
 }
 
-/// Sine and cosine of an angle, and `q` quarter turns more.
+/// Sine and cosine of an angle plus `q` quarter turns, from those of the angle.
 #[inline(always)]
 fn both_turned(sin: f32, cos: f32, q: i32) -> (f32, f32) {
     let (sin, cos) = if q & 1 == 0 { (sin, cos) } else { (cos, sin) };
@@ -163,7 +165,7 @@ pub fn tanf(x: f32) -> f32 {
     if q & 1 == 0 {
         return if x == 0.0 { x } else { value };
     }
-    // -1 / (r + rest): the quotient, and what value lacks of r + rest.
+    // -1 / (r + rest): the quotient by `value`, corrected for r + rest - value.
     let lacking = (r - value) + rest;
     let inverse = divide(-1.0, value);
     fma(
@@ -178,7 +180,7 @@ pub fn tanf(x: f32) -> f32 {
 pub fn sincospif(x: f32) -> (f32, f32) {
     const PI: f32 = core::f32::consts::PI;
     const PI_LOW: f32 = 2.0 * FRAC_PI_2_LOW;
-    // x modulo 2, for x beyond all halves as well.
+    // x modulo 2, also where all floats are integers.
     let period = fma(-2.0, crate::GpuFloat::trunc(0.5 * x), x);
     let (n, q) = nearest(period, 2.0);
     let r = fma(-0.5, n, period);
@@ -191,7 +193,7 @@ pub fn sincospif(x: f32) -> (f32, f32) {
         1.0,
     );
     let (sin, cos) = both_turned(sin, cos, q);
-    // Zeros: the sine's has the sign of x, the cosine's none.
+    // A zero sine has the sign of x; a zero cosine is +0.
     (
         if sin == 0.0 { 0.0_f32.copysign(x) } else { sin },
         cos + 0.0,

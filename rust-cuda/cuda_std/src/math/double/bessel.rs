@@ -1,8 +1,8 @@
-//! Bessel functions. Up to 25.9 each has a polynomial in `x - c` for every half period, with a zero of the
-//! function as its centre `c`, or, more exactly, the float next to it and the value there: so the error is
-//! relative near zeros, too. Beyond, they are `√(2/(π x))` times a sine, by amplitude and phase
-//! (G. N. Watson, "A Treatise on the Theory of Bessel Functions", 1922). Functions of the second kind have
-//! their logarithm, and their pole, near zero.
+//! Bessel functions, as in single precision. Up to 25.9 each has, for every half period, a
+//! polynomial in `x - c` whose centre `c` is the float next to a zero of the function, and the
+//! value at `c`: so the error is relative near zeros, too. Beyond, they are `√(2/(π x))` times a
+//! sine, by amplitude and phase (G. N. Watson, "A Treatise on the Theory of Bessel Functions",
+//! 1922). Near zero, functions of the second kind add their logarithm and their pole.
 
 use super::super::alike::bessel;
 use super::super::polynomial;
@@ -10,7 +10,7 @@ use super::logarithm::{TWO_THIRDS, log1p_rest, split};
 use super::trigonometric::{reduce_odd, series};
 use super::{divide, fma, fma_of_sum, nearest, root};
 
-/// For each half period of `j0` a centre, the value there, and coefficients.
+/// For each half period of `j0`: a centre, the value there, and coefficients.
 static J0: [[f64; 20]; 9] = [
     [
         0.0,
@@ -212,7 +212,7 @@ static J0: [[f64; 20]; 9] = [
     ],
 ];
 
-/// The same of `j1`.
+/// For each half period of `j1`: a centre, the value there, and coefficients.
 static J1: [[f64; 20]; 9] = [
     [
         0.0,
@@ -414,7 +414,7 @@ static J1: [[f64; 20]; 9] = [
     ],
 ];
 
-/// The same of `y0`, from 0.6 on.
+/// For each half period of `y0` from 0.6 on: a centre, the value there, and coefficients.
 static Y0: [[f64; 25]; 10] = [
     [
         0.893_576_966_279_167_5,
@@ -688,7 +688,7 @@ static Y0: [[f64; 25]; 10] = [
     ],
 ];
 
-/// The same of `y1`, from 1.6 on.
+/// For each half period of `y1` from 1.6 on: a centre, the value there, and coefficients.
 static Y1: [[f64; 25]; 9] = [
     [
         2.197_141_326_031_017,
@@ -935,14 +935,14 @@ static Y1: [[f64; 25]; 9] = [
     ],
 ];
 
-/// What the phase of orders 0 and 1 has after its first term, `-1/8` and `3/8` of `1/x`, times `x³` and for
-/// infinite `x`, as sums of two floats.
+/// The coefficients of `1/x³` in the phases of orders 0 and 1, as sums of two floats; those of
+/// `1/x` are `-1/8` and `3/8`.
 const PHASE: [[f64; 2]; 2] = [
     [6.510_416_666_666_667e-2, -4.625_929_269_271_485e-18],
     [-0.164_062_5, 0.0],
 ];
 
-/// What follows, by `u = 1/x²`, divided by `u`.
+/// The phase's terms after these, divided by `u/x³`, in terms of `u = 1/x²`.
 #[inline(always)]
 fn phase_rest(u: f64, one: bool) -> f64 {
     if one {
@@ -955,7 +955,7 @@ fn phase_rest(u: f64, one: bool) -> f64 {
 /// `√(2/π)` as the sum of two floats.
 const AMPLITUDE: [f64; 2] = [0.797_884_560_802_865_4, -4.984_654_404_555_46e-17];
 
-/// How much more the amplitude is, by `u = 1/x²`, divided by `u`.
+/// `(b - √(2/π)) / u` for the amplitude `b`, in terms of `u = 1/x²`.
 #[inline(always)]
 fn amplitude_rest(u: f64, one: bool) -> f64 {
     if one {
@@ -971,7 +971,7 @@ const FRAC_2_PI: [f64; 2] = [core::f64::consts::FRAC_2_PI, -3.935_735_335_036_49
 /// `2/π ln 2` as the sum of two floats; multiples of the first by exponents are exact.
 const LOG_2: [f64; 2] = [0.441_271_200_305_436_65, -1.334_637_310_030_226_5e-13];
 
-/// `(j0(x) - 1) / u` by `u = x²`, up to `x = 0.6`.
+/// `(j0(x) - 1) / u`, in terms of `u = x²`, up to `x = 0.6`.
 #[inline(always)]
 fn j0_rest(u: f64) -> f64 {
     polynomial!(u; -0.25, 1.562_5e-2, -4.340_277_777_777_71e-4, 6.781_684_027_619_509e-6, -6.781_683_888_489_288e-8, 4.709_444_174_646_35e-10, -2.390_908_753_323_572e-12)
@@ -983,7 +983,7 @@ fn y0_regular(u: f64) -> f64 {
     polynomial!(u; -7.380_429_510_868_723e-2, 0.177_606_016_869_067_85, -1.607_396_802_595_867_4e-2, 5.386_026_671_140_601e-4, -9.495_006_826_175_435e-6, 1.035_903_682_071_771_1e-7, -7.792_433_258_661_44e-10, 1.121_164_437_054_452_7e-11)
 }
 
-/// `j1(x) / x` by `u = x²`, up to `x = 1.6`.
+/// `j1(x) / x`, in terms of `u = x²`, up to `x = 1.6`.
 #[inline(always)]
 fn j1_over_x(u: f64) -> f64 {
     polynomial!(u; 0.5, -6.25e-2, 2.604_166_666_666_666_5e-3, -5.425_347_222_222_128_4e-5, 6.781_684_027_754_201e-7, -5.651_403_353_376_486e-9, 3.363_930_329_825_102e-11, -1.501_743_479_908_575_5e-13, 5.211_262_013_246_131e-16, -1.399_178_743_779_698e-18)

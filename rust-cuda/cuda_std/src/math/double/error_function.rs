@@ -1,13 +1,13 @@
-//! The error function, its kin and their inverses, as in single precision: `erfc` is
-//! `exp(-x²) g(x) / (x + 3)` with a polynomial `g` in `1 / (x + 3)`, the inverses are polynomials in
-//! `w = -ln(1 - x²)` and in its root.
+//! The error function, functions related to it, and their inverses, as in single precision: `erfc`
+//! is `exp(-x²) g(x) / (x + 3)` with a polynomial `g` in `1 / (x + 3)`, the inverses are
+//! polynomials in `w = -ln(1 - x²)` and in its square root.
 
 use super::super::alike::inverse_of_tail;
 use super::super::polynomial;
 use super::exponential::{exp_small, reduce};
 use super::{divide, fma, logarithm::log, power_of_two, root, scale};
 
-/// `erf(x) / x - 1` for `|x|` up to a half, by `u = x²`.
+/// `erf(x) / x - 1` for `|x|` up to a half, in terms of `u = x²`.
 #[inline(always)]
 fn near_zero(u: f64) -> f64 {
     polynomial!(u; 0.128_379_167_095_512_56, -0.376_126_389_031_832, 0.112_837_916_709_065_77, -2.686_617_062_735_799_7e-2, 5.223_977_289_029_365e-3, -8.548_290_662_218_497e-4, 1.205_299_933_358_558_3e-4, -1.483_751_338_018_105_5e-5, 1.464_147_712_330_476_2e-6)
@@ -18,7 +18,7 @@ fn near_zero(u: f64) -> f64 {
 fn scaled(a: f64, low: f64) -> (f64, f64) {
     let d = a + 3.0;
     let s = divide(1.0, d);
-    // What 1 / (a + low + 3) is more than s, as a part of s.
+    // The relative difference of 1 / (a + low + 3) from s.
     let rest = fma(-s, (a - (d - 3.0)) + low, fma(-s, d, 1.0));
     let t = s - 0.140_625;
     let r = polynomial!(t; 16.602_380_983_659_56, 52.346_390_525_376_11, 127.661_570_338_544_32, 206.402_633_151_160_73, 77.313_637_182_296_53, -604.450_786_864_487, -1_353.459_900_593_724_6, 846.577_826_372_834_4, 7_760.732_480_220_518, 2_522.984_794_275_682_4, -43_096.280_513_035_65, -35_466.925_846_736_48, 269_536.149_019_450_6, 258_110.233_619_383_16, -1_933_747.099_835_029_6, -1_353_373.872_836_174_2, 14_825_589.746_103_192, 2_449_640.235_092_385, -101_843_707.230_842_52, 44_774_415.477_773_21, 427_851_656.223_073_07, -414_061_803.556_203_7);
@@ -36,7 +36,7 @@ fn scaled(a: f64, low: f64) -> (f64, f64) {
 /// `2^shift erfc(a + low)`, for `a` from 0.48 on; `low` is small.
 #[inline(always)]
 fn tail(a: f64, low: f64, shift: i32) -> f64 {
-    // Beyond, it vanishes.
+    // Beyond 27.5 the result is 0.
     let a = if a < 27.5 { a } else { 27.5 };
     let (y, y_low) = scaled(a, low);
     let h = a * a;
@@ -52,7 +52,7 @@ fn tail(a: f64, low: f64, shift: i32) -> f64 {
 fn one_less(x: f64, low: f64) -> (f64, f64) {
     let u = x * x;
     let difference = 1.0 - x;
-    // The slope, 2/√π exp(-u), but for its last digits.
+    // The slope, -2/√π exp(-u), without its last digits.
     let low = fma(
         low,
         u - core::f64::consts::FRAC_2_SQRT_PI,
@@ -90,7 +90,7 @@ pub fn erfcx(x: f64) -> f64 {
     let h = x * x;
     let h_low = fma(x, x, -h);
     if a > 0.5 {
-        /// 2^-300: far out the function is 1 / (√π x), and may be subnormal.
+        /// 2^-300: for large `a` the function is 1 / (√π a), and may be subnormal.
         const DOWN: f64 = f64::from_bits((1023 - 300) << 52);
         let factor = if a > 1e300 { DOWN } else { 1.0 };
         let (y, y_low) = scaled(a * factor, 0.0);
@@ -98,7 +98,7 @@ pub fn erfcx(x: f64) -> f64 {
             let value = (y + y_low) * factor;
             return if x == f64::INFINITY { 0.0 } else { value };
         }
-        // 2 exp(h) - y, halved on the way.
+        // 2 exp(h) - y, computed as twice its half.
         if h > 709.3 {
             return f64::INFINITY;
         }
@@ -118,11 +118,11 @@ pub fn erfcx(x: f64) -> f64 {
 /// `1/√2` as the sum of two floats.
 const FRAC_1_SQRT_2: [f64; 2] = [core::f64::consts::FRAC_1_SQRT_2, -4.833_646_656_726_457e-17];
 
-/// The distribution function of the standard normal distribution, `erfc(-x/√2) / 2`.
+/// The cumulative distribution function of the standard normal distribution, `erfc(-x/√2) / 2`.
 #[inline]
 pub fn normcdf(x: f64) -> f64 {
     let m = x.abs();
-    // Beyond, the argument's low part would be none.
+    // For an infinite argument `low` would be NaN.
     let m = if m > 40.0 { 40.0 } else { m };
     let a = m * FRAC_1_SQRT_2[0];
     let low = fma(m, FRAC_1_SQRT_2[1], fma(m, FRAC_1_SQRT_2[0], -a));
@@ -130,7 +130,7 @@ pub fn normcdf(x: f64) -> f64 {
         let value = tail(a, low, -1);
         return if x > 0.0 { 1.0 - value } else { value };
     }
-    // erfc(-a) of a positive x.
+    // For positive x: erfc(-a).
     let (a, low) = if x > 0.0 { (-a, -low) } else { (a, low) };
     let (value, rest) = one_less(a, low);
     0.5 * (value + rest)
@@ -154,8 +154,8 @@ fn product((a, a_low): (f64, f64), (b, b_low): (f64, f64)) -> (f64, f64) {
     (value, fma(a, b, -value) + more)
 }
 
-/// `erfinv(x + low)`, with `w = -ln(1 - x²)`, as the sum of two floats: `x` times a polynomial in `w`,
-/// and farther out `√w` times one in `√w` or `1/√w`. Only [`erfcinv`] has a `w` above 37.
+/// `erfinv(x + low)`, with `w = -ln(1 - x²)`, as the sum of two floats: `x` times a polynomial in
+/// `w`, and farther out `√w` times one in `√w` or `1/√w`. Only [`erfcinv`] has a `w` above 37.
 #[inline(always)]
 fn inverse(w: f64, x: f64, low: f64) -> (f64, f64) {
     if w <= 5.0 {
@@ -175,7 +175,7 @@ fn inverse(w: f64, x: f64, low: f64) -> (f64, f64) {
         let t = inverse - 0.078_125;
         exact_polynomial!(t; [0.992_574_102_555_482_6, 1.464_132_742_230_165_7e-17], -0.151_233_868_906_409_55, -0.471_424_326_699_907_36, 2.106_095_326_273_273, -6.822_395_378_355_598, 34.585_707_046_213_16, -223.984_096_635_600_03, 1_640.637_965_126_447_9, -13_117.058_638_096_792, 111_862.495_940_217_86, -1_002_932.060_641_639_7, 9_371_976.842_687_406, -88_738_557.068_141_16, 832_676_201.340_658_5, -9_332_812_225.747_097, 123_952_404_803.536_5, -832_135_379_363.536, -3_470_835_325_545.486_3, -83_344_573_790_688.52, 3_888_380_431_624_396.5, -2.882_802_178_523_912_4e16)
     };
-    // What the square root lacks.
+    // The rounding error of the square root.
     let s_low = fma(-s, s, w) * (0.5 * inverse);
     let (value, low) = product(p, (s, s_low));
     if x < 0.0 {
@@ -192,7 +192,7 @@ pub fn erfinv(x: f64) -> f64 {
     if x.abs() == 1.0 {
         f64::INFINITY.copysign(x)
     } else if x == 0.0 {
-        // Zeros have signs.
+        // Zeros keep their sign.
         x
     } else {
         value
@@ -209,6 +209,6 @@ pub fn normcdfinv(p: f64) -> f64 {
     if z.is_infinite() {
         return -z;
     }
-    // The quantile of a half is 0, without a sign.
+    // The quantile of a half is +0.
     0.0 - fma(z, SQRT_2[0], fma(low, SQRT_2[0], z * SQRT_2[1]))
 }

@@ -9,7 +9,7 @@ use core::f64::consts::{LN_10, LOG2_10, LOG2_E};
 #[inline(always)]
 pub(super) fn reduce(x: f64) -> (f64, i32) {
     let (n, integer) = nearest(x, LOG2_E);
-    // The first product cancels all of x's leading digits: exact.
+    // Exact: the first product cancels all of x's leading digits.
     let r = fma(n, -LN_2[0], x);
     (fma(n, -LN_2[1], r), integer)
 }
@@ -26,7 +26,7 @@ fn exp_reduced(r: f64) -> f64 {
     fma(fma(exp_polynomial(r), r, 1.0), r, 1.0)
 }
 
-/// `exp(r) - 1` for such an `r`, rounded as a part of `exp(r)`.
+/// `exp(r) - 1` for the same `r`; the error is relative to `exp(r)`.
 #[inline(always)]
 pub(super) fn exp_small(r: f64) -> f64 {
     fma(exp_polynomial(r) * r, r, r)
@@ -44,7 +44,8 @@ pub(super) fn exp2_reduced(r: f64) -> f64 {
     fma(fma(exp2_rest(r), r, LN_2[0]), r, 1.0)
 }
 
-/// `x`, kept between limits beyond which the function overflows or vanishes. NaN stays.
+/// `x`, limited to a range beyond which the function overflows or vanishes. NaN
+/// stays.
 #[inline(always)]
 pub(super) fn limited(x: f64, low: f64, high: f64) -> f64 {
     let x = if x < low { low } else { x };
@@ -82,10 +83,10 @@ pub fn expm1(x: f64) -> f64 {
     let (r, n) = reduce(limited(x, -40.0, 710.0));
     let p = polynomial!(r; 0.5, 0.166_666_666_666_666_77, 4.166_666_666_666_661e-2, 8.333_333_333_321_466e-3, 1.388_888_888_892_385_5e-3, 1.984_126_988_646_910_2e-4, 2.480_158_723_729_148e-5, 2.755_724_391_564_747e-6, 2.755_735_323_768_805e-7, 2.510_912_607_687_304e-8, 2.088_934_583_193_196_2e-9);
     let small = fma(r * r, p, r);
-    // 2^n (1 + small) - 1, halved on the way: n may be 1024.
+    // 2^n (1 + small) - 1, computed as twice its half, since n may be 1024.
     let half = power_of_two(n.wrapping_sub(1));
     let value = fma(half, small, half - 0.5) * 2.0;
-    // Zeros have signs, and half a subnormal number would be rounded.
+    // Zeros keep their sign, and half a subnormal number would be rounded.
     if x.abs() < 1e-16 { x } else { value }
 }
 
@@ -94,12 +95,12 @@ pub fn expm1(x: f64) -> f64 {
 pub fn tanh(x: f64) -> f64 {
     let a = x.abs();
     if a > 0.55 {
-        // 1 - 2 / (e^2a + 1): from 20 on that is 1.
+        // 1 - 2 / (e^2a + 1): from 20 on the result is 1.
         let (r, n) = reduce(2.0 * if a < 20.0 { a } else { 20.0 });
         let far = 1.0 - divide(2.0, fma(exp_reduced(r), power_of_two(n), 1.0));
         return far.copysign(x);
     }
-    // Near zero the odd polynomial; NaN goes that way, too.
+    // Near zero an odd polynomial; NaN takes this branch, too.
     let u = x * x;
     let p = polynomial!(u; -0.333_333_333_333_333, 0.133_333_333_333_265_9, -5.396_825_396_374_678e-2, 2.186_948_838_551_803_7e-2, -8.863_232_596_553_9e-3, 3.592_091_985_814_257_4e-3, -1.455_542_581_701_192_8e-3, 5.884_434_753_977_201e-4, -2.333_791_494_736_436e-4, 8.331_317_056_430_932e-5, -1.949_276_150_949_523_5e-5);
     // Zeros keep their sign: 0 · p is -0, and this sum is +0.

@@ -1,6 +1,6 @@
-//! The gamma function by Stirling's formula, `Γ(y) = 2^((y - 1/2) log2 y - y log2 e) c(1/y)`, whose exponent
-//! is a sum of two floats. The logarithm of the gamma function is a polynomial from 0.5 to 3, Stirling's formula
-//! beyond, and Euler's reflection below.
+//! The gamma function by Stirling's formula, `Γ(y) = 2^((y - 1/2) log2 y - y log2 e) c(1/y)`, whose
+//! exponent is a sum of two floats. The logarithm of the gamma function is a polynomial from 0.5 to
+//! 3, Stirling's formula beyond, and Euler's reflection below.
 
 use super::super::alike::gamma;
 use super::super::polynomial;
@@ -24,7 +24,7 @@ fn stirling_series(s: f64) -> f64 {
 /// `-π²/6` as the sum of two floats.
 const SINE: [f64; 2] = [-1.644_934_066_848_226_4, -3.024_149_994_055_958e-17];
 
-/// `((sin πr / πr - 1) / u + π²/6) / u`, by `u = r²`, for `|r|` up to a half.
+/// `((sin πr / πr - 1) / u + π²/6) / u`, in terms of `u = r²`, for `|r|` up to a half.
 #[inline(always)]
 fn sine_rest(u: f64) -> f64 {
     polynomial!(u; 0.811_742_425_283_353_6, -0.190_751_824_122_082_14, 2.614_784_781_759_912e-2, -2.346_081_034_632_958_7e-3, 1.484_287_857_809_983_3e-4, -6.975_834_599_841_69e-6, 2.529_954_781_034_995e-7, -7.079_512_815_906_035e-9)
@@ -35,13 +35,13 @@ gamma!(f64: tgamma; limit 200.0, tiny 3.872_591_914_849_318_4e-121, back 5.260_1
 /// `ln √(2π)` as the sum of two floats.
 const LN_SQRT_2_PI: [f64; 2] = [0.918_938_533_204_672_8, -3.878_294_158_067_241_4e-17];
 
-/// The logarithm less Stirling's formula, times `y`, by `u = 1/y²`, for `y` from 3 on.
+/// `y` times the logarithm minus Stirling's formula, in terms of `u = 1/y²`, for `y` from 3 on.
 #[inline(always)]
 fn log_series(u: f64) -> f64 {
     polynomial!(u; 8.333_333_333_333_333e-2, -2.777_777_777_768_592e-3, 7.936_507_899_852_52e-4, -5.952_374_679_790_921e-4, 8.416_920_202_089_828e-4, -1.914_110_176_733_752_5e-3, 6.278_036_040_619_415e-3, -2.596_939_201_246_443_3e-2, 0.108_895_472_059_969_2, -0.321_164_461_053_723_7, -0.114_503_322_042_884_38, 6.843_635_229_754_342, -30.906_855_453_653_794, 49.893_874_448_739_6)
 }
 
-/// The logarithm at `1 + d`, for arguments from 1/2 to 1.36.
+/// The logarithm of the gamma function at `1 + d`, for arguments from 1/2 to 1.36.
 #[inline(always)]
 fn about_one(d: f64) -> f64 {
     const SLOPE: [f64; 2] = [-0.577_215_664_901_532_9, 1.042_431_758_188_356_6e-17];
@@ -50,7 +50,7 @@ fn about_one(d: f64) -> f64 {
     fma(q, d, q_low * d)
 }
 
-/// The logarithm at `2 + d`, for arguments from 1.36 to 3.
+/// The logarithm of the gamma function at `2 + d`, for arguments from 1.36 to 3.
 #[inline(always)]
 fn about_two(d: f64) -> f64 {
     const SLOPE: [f64; 2] = [0.422_784_335_098_467_13, 6.916_074_208_847_707e-18];
@@ -70,7 +70,8 @@ pub fn lgamma(x: f64) -> f64 {
     } else if y < 3.0 {
         about_two(if right { x - 2.0 } else { -1.0 - x })
     } else {
-        // Where the product with the logarithm nearly overflows, y is 2^16 times less, and log2 y is 16 less.
+        // Where the product with the logarithm nearly overflows, y is divided by 2^16, so log2 y is
+        // 16 less.
         let large = y > 1e300;
         let y = if large { y * (1.0 / 65_536.0) } else { y };
         let (e, e_low, s) = stirling(y, y_low);

@@ -6,9 +6,10 @@ use super::exponential::{limited, reduce};
 use super::logarithm::ln_1p_sum;
 use super::{divide, fma, power_of_two, root};
 
-/// `(s, rising, t, falling)` with `s (1 + rising) = e^a / 4` and `t (1 + falling) =
-/// e^-a / 4`, for `a` from 0 to 710.5. Both are within a half of their powers of two.
-/// Where `e^-a` does not matter, it is something small.
+/// `(s, rising, t, falling)` with `s (1 + rising) = e^a / 4` and
+/// `t (1 + falling) = e^-a / 4`, for `a` from 0 to 710.5; `s` and `t` are powers of
+/// two, and `|rising|` and `|falling|` are below a half. Where `e^-a` is
+/// negligible, `t` is merely small.
 #[inline(always)]
 fn quarters(a: f64) -> (f64, f64, f64, f64) {
     let (r, n) = reduce(limited(a, 0.0, 710.5));

@@ -1,5 +1,5 @@
-//! Arcsine, arccosine and arctangent: odd polynomials, after the argument was brought
-//! to where they converge, as in single precision.
+//! Arcsine, arccosine and arctangent: odd polynomials, after a reduction of the
+//! argument to where they converge, as in single precision.
 
 use super::super::alike::inverse_trigonometric;
 use super::super::polynomial;

@@ -1,13 +1,13 @@
-//! Logarithms and powers: the argument is `2^k (1 + f)`, and the logarithm of `1 + f` comes from
-//! `atanh`'s series in `s = f / (2 + f)`.
+//! Logarithms and powers: the argument is split into `2^k (1 + f)`, and the
+//! logarithm of `1 + f` comes from `atanh`'s series in `s = f / (2 + f)`.
 
 use super::super::alike::power;
 use super::super::polynomial;
 use super::exponential::exp2_reduced;
 use super::{LN_2, LOG10_2, divide, fma, nearest, scale};
 
-/// `(f, k)` with `x = 2^k (1 + f)` and `1 + f` from `least` (its upper bits) up to twice
-/// that, for positive finite `x`.
+/// `(f, k)` with `x = 2^k (1 + f)`, for positive finite `x`; `1 + f` is from
+/// the number with the upper bits `least` up to twice that.
 #[inline(always)]
 pub(super) fn split(x: f64, least: u32) -> (f64, f64) {
     let subnormal = x < f64::MIN_POSITIVE;
@@ -38,11 +38,11 @@ pub(super) fn log1p_rest(f: f64) -> f64 {
     fma(s, fma(u, p, half), -half)
 }
 
-/// `value`, or what a logarithm is of zero, negative numbers, infinity and NaN.
+/// `value`, or the logarithm of zero, negative numbers, infinity and NaN.
 #[inline(always)]
 fn special(x: f64, value: f64) -> f64 {
     let value = if (x.to_bits() >> 32) as u32 >= 0x7ff0_0000 {
-        // Infinity of itself, NaN of NaN and of negative numbers.
+        // Infinity for infinity, NaN for NaN and negative numbers.
         fma(x, f64::INFINITY, f64::INFINITY)
     } else {
         value
@@ -82,10 +82,10 @@ pub fn log10(x: f64) -> f64 {
 /// -1.
 #[inline(always)]
 fn split_1p(x: f64) -> (f64, f64, f64) {
-    // 1 + x is used for its exponent alone: 1 + f = 2^-k (1 + x) comes from x.
+    // Only the exponent of 1 + x is used: 1 + f = 2^-k (1 + x) comes from x.
     let upper = ((1.0 + x).to_bits() >> 32) as u32;
     let power = upper.wrapping_sub(TWO_THIRDS) & 0xfff0_0000;
-    // A normal number for every k.
+    // It is a normal number for every k.
     let inverse = f64::from_bits(u64::from(0x4010_0000_u32.wrapping_sub(power)) << 32);
     let f = fma(0.25 * x, inverse, fma(0.25, inverse, -1.0));
     (f, f64::from((power as i32) >> 20), inverse)
@@ -109,7 +109,7 @@ pub fn log1p(x: f64) -> f64 {
     let value = if x > -1.0 && x < f64::INFINITY {
         value
     } else {
-        // -1: minus infinity. Less: NaN. Infinity and NaN: themselves.
+        // Minus infinity for -1, NaN below; infinity and NaN for themselves.
         special(1.0 + x, 0.0)
     };
     if x.abs() < 1e-16 { x } else { value }

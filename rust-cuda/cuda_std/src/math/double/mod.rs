@@ -1,8 +1,9 @@
-//! Double-precision mathematics.
+//! Mathematical functions in double precision.
 //!
-//! As the functions of single precision, these have `libm`'s names, use no stack, and use only
-//! operations that IEEE 754 defines to the last bit, so that device and host get the same bits.
-//! `libm` has more branches, tables and divisions than a GPU likes, and arrays on the stack for large
+//! Like the functions of single precision, these have `libm`'s names, use no
+//! stack, and use only operations that IEEE 754 defines to the last bit, so
+//! that device and host get the same bits. `libm` has many branches, tables and
+//! divisions, which are slow on a GPU, and arrays on the stack for large
 //! angles.
 
 mod bessel;
@@ -32,14 +33,14 @@ pub use trigonometric::{cos, sin, sincos, sincospi, tan};
 /// `log10 2` as the sum of two floats.
 const LOG10_2: [f64; 2] = [core::f64::consts::LOG10_2, -2.803_728_127_785_170_4e-18];
 
-/// What `FRAC_PI_2` lacks of `π/2`.
+/// `π/2` minus the float `FRAC_PI_2`.
 const FRAC_PI_2_LOW: f64 = 6.123_233_995_736_766e-17;
 
 /// `ln 2` as the sum of two floats.
 const LN_2: [f64; 2] = [core::f64::consts::LN_2, 2.319_046_813_846_299_6e-17];
 
-/// `1.5 × 2^52`: a number of moderate size added to it is rounded to an integer,
-/// which then stands in the low bits.
+/// `1.5 × 2^52`: adding it to a number of moderate size rounds that to an
+/// integer, which is then in the low bits.
 const SHIFTER: f64 = 6_755_399_441_055_744.0;
 
 super::alike::multiply_add!(f64);
@@ -52,7 +53,7 @@ fn nearest(x: f64, scale: f64) -> (f64, i32) {
     (shifted - SHIFTER, shifted.to_bits() as i32)
 }
 
-/// `2^n`, for `n` from -1022 to 1023. Any other `n` gives some number.
+/// `2^n`, for `n` from -1022 to 1023; meaningless for any other `n`.
 #[inline(always)]
 fn power_of_two(n: i32) -> f64 {
     f64::from_bits(u64::from((n.wrapping_add(1023) as u32) << 20) << 32)
@@ -68,8 +69,8 @@ fn scale(x: f64, n: i32) -> f64 {
 /// `a / b`, rounded correctly, where `b` and the quotient are far from overflow and
 /// underflow: magnitudes from 2^-400 to 2^400, and `a` may also be 0.
 ///
-/// `/` is this as well, behind a test that sends other operands to a hundred
-/// instructions more.
+/// `/` has the same instructions, behind a test that sends other operands to a
+/// hundred instructions more.
 #[inline(always)]
 fn divide(a: f64, b: f64) -> f64 {
     #[cfg(target_arch = "nvptx64")]
@@ -83,9 +84,10 @@ fn divide(a: f64, b: f64) -> f64 {
     }
 }
 
-/// `a / b` by a guess at `1 / b` of 20 digits, in P. Markstein's way ("IA-64 and Elementary Functions",
-/// 2000): the last step rounds correctly if the reciprocal and the quotient before it are within a unit
-/// in the last place.
+/// `a / b` from a guess at `1 / b` of 20 digits, by P. Markstein's method
+/// ("IA-64 and Elementary Functions", 2000): the last step rounds correctly if
+/// the reciprocal and the quotient before it are within a unit in the last
+/// place.
 #[cfg(any(target_arch = "nvptx64", test))]
 #[inline(always)]
 fn quotient(a: f64, b: f64, guess: f64) -> f64 {
@@ -99,7 +101,8 @@ fn quotient(a: f64, b: f64, guess: f64) -> f64 {
 
 /// The square root, rounded correctly, of 0 or a number from 2^-950 to 2^1010.
 ///
-/// `sqrt` is this as well, behind a test that sends other operands to a slow path.
+/// `sqrt` has the same instructions, behind a test that sends other operands to
+/// a slow path.
 #[inline(always)]
 fn root(x: f64) -> f64 {
     #[cfg(target_arch = "nvptx64")]
@@ -113,7 +116,7 @@ fn root(x: f64) -> f64 {
     }
 }
 
-/// `sqrt(x)` by a guess at `1 / sqrt(x)` of 20 digits, as [`quotient`].
+/// `sqrt(x)` from a guess at `1 / sqrt(x)` of 20 digits, as in [`quotient`].
 #[cfg(any(target_arch = "nvptx64", test))]
 #[inline(always)]
 fn root_by(x: f64, guess: f64) -> f64 {
@@ -129,7 +132,8 @@ fn root_by(x: f64, guess: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// What the hardware's approximations give: the upper half of a number, off by up to two units there.
+    /// An approximation such as the hardware's: the upper half of a number, off
+    /// by up to two units there.
     fn coarse(exact: f64, off: u64) -> f64 {
         let upper = (exact.to_bits() >> 32) + off % 5 - 2;
         f64::from_bits(upper << 32)
@@ -144,7 +148,8 @@ mod tests {
             state ^= state << 17;
             state
         };
-        // From 1 to 2; among them numbers next to 1 and to 2, where rounding is hardest.
+        // Numbers from 1 to 2; among them numbers next to 1 and to 2, where
+        // rounding is hardest.
         let number = |bits: u64| {
             let low = bits & 0xf_ffff_ffff_ffff;
             let low = match bits >> 60 {

@@ -1,11 +1,11 @@
-//! Remainders, exact: fifty bits of the quotient at a time, rounded to the nearest, so that
-//! what remains is a difference of two floats without rounding.
+//! Exact remainders, fifty bits of the quotient at a time: the quotient is rounded to nearest, so
+//! that the rest is the difference of two floats without rounding.
 
 use super::{SHIFTER, divide, fma, power_of_two, scale};
 
-/// `|x| = q m 2^e + r 2^e` in parts, with `y = m 2^e` and `m` from 2^52 on: `(r, q is odd, m, e)`,
-/// with `|r| ≤ 0.6 m` and `e` 1075 too large. Both arguments' bits are without signs and finite, `y`
-/// is not 0 nor more than `x`.
+/// Divides `x` by `y = m 2^e`, with `m` from 2^52 on, into `q y + r 2^e`: `r`, whether `q` is odd,
+/// `m`, and `e + 1075`; `|r| ≤ 0.6 m`. Both arguments are bits of finite numbers without signs; `y`
+/// is neither 0 nor more than `x`.
 #[inline(always)]
 fn divided(x: u64, y: u64) -> (f64, bool, f64, i32) {
     let parts = |bits: u64| match bits >> 52 {
@@ -16,13 +16,13 @@ fn divided(x: u64, y: u64) -> (f64, bool, f64, i32) {
         ),
     };
     let ((r, from), (m, exponent)) = (parts(x), parts(y));
-    // Of subnormal numbers as well.
+    // Normalises subnormal numbers as well.
     let zeros = m.leading_zeros() as i32 - 11;
     let (mut r, m, exponent) = (r as f64, (m << zeros) as f64, exponent - zeros);
     let inverse = divide(1.0, m);
     let mut shift = from - exponent;
     loop {
-        // 2^50 at most.
+        // The quotient is 2^50 at most.
         let shifted = fma(r, inverse, SHIFTER);
         r = fma(SHIFTER - shifted, m, r);
         if shift == 0 {
@@ -34,7 +34,7 @@ fn divided(x: u64, y: u64) -> (f64, bool, f64, i32) {
     }
 }
 
-/// Whether no remainder of the two is a number.
+/// Whether the remainder of the two is NaN.
 #[inline(always)]
 fn undefined(x: u64, y: u64) -> bool {
     const INFINITE: u64 = 0x7ff0_0000_0000_0000;
@@ -58,7 +58,7 @@ pub fn fmod(x: f64, y: f64) -> f64 {
     scale(r, exponent - 1075).copysign(x)
 }
 
-/// The remainder of `x / y` rounded to the nearest integer, the even one of two; 0 has the sign of `x`.
+/// The remainder of `x / y` rounded to the nearest integer, ties to even; 0 has the sign of `x`.
 #[inline]
 pub fn remainder(x: f64, y: f64) -> f64 {
     let (a, b) = (x.to_bits() & MAGNITUDE, y.to_bits() & MAGNITUDE);
@@ -67,7 +67,7 @@ pub fn remainder(x: f64, y: f64) -> f64 {
     }
     if a < b {
         let (a, b) = (f64::from_bits(a), f64::from_bits(b));
-        // Exact, as the two are close.
+        // The difference is exact, as the two are close.
         return if a + a > b { (b - a).copysign(-x) } else { x };
     }
     let (r, odd, m, exponent) = divided(a, b);

@@ -3,11 +3,11 @@
 use super::super::alike::cube_roots;
 use super::{fma, root};
 
-/// `(a, y, subnormal)`: `a` is `|x|`, or `2^54 |x|` where `x` is subnormal, and `y` is
-/// `a^(-1/3)` but for its last digits.
+/// `(a, y, subnormal)`: `a` is `|x|`, or `2^54 |x|` where `x` is subnormal, and
+/// `y` is `a^(-1/3)` except for its last digits.
 ///
-/// The exponent's third is a guess within 4 %; three steps of the third order (a series
-/// in the error `1 - a y³`) do the rest.
+/// A third of the exponent gives a guess within 4 %; three steps of the third
+/// order (a series in the error `1 - a y³`) refine it.
 #[inline(always)]
 fn inverse_cube_root(x: f64) -> (f64, f64, bool) {
     let a = x.abs();
@@ -31,7 +31,7 @@ cube_roots!(f64: cbrt, rcbrt; factor 262_144.0);
 /// `sqrt(x² + y²)`.
 #[inline]
 pub fn hypot(x: f64, y: f64) -> f64 {
-    /// 2^±600: the squares neither overflow nor vanish.
+    /// Scaled by 2^±600, the squares neither overflow nor vanish.
     const DOWN: f64 = f64::from_bits((1023 - 600) << 52);
     const UP: f64 = f64::from_bits((1023 + 600) << 52);
     let (a, b) = (x.abs(), y.abs());

@@ -1,14 +1,14 @@
-//! Sine, cosine and tangent: `x = q π/2 + r`, and a polynomial in `r`.
+//! Sine, cosine and tangent: a reduction `x = q π/2 + r`, and a polynomial in `r`.
 //!
-//! Up to 2^20 the reduction is Cody and Waite's, with `π/2` in three parts. Above, it is M. Payne's and
-//! R. Hanek's, as in single precision.
+//! Up to 2^20 the reduction is Cody and Waite's, with `π/2` in three parts. Above, it is M. Payne's
+//! and R. Hanek's, as in single precision.
 
 use super::super::alike::quarter_turns;
 use super::super::polynomial;
 use super::{FRAC_PI_2_LOW, divide, fma, nearest, power_of_two};
 use core::f64::consts::PI;
 
-/// 64 zeros, then the bits of `2/π` after the binary point.
+/// `2/π`: 64 zeros, then the bits after the binary point.
 static FRAC_2_PI: [u64; 20] = [
     0,
     0xa2f9_836e_4e44_1529,
@@ -34,7 +34,8 @@ static FRAC_2_PI: [u64; 20] = [
 
 quarter_turns!(f64: limit 1_048_576.0, parts 0x3ff9_21fb_5440_0000 0x3dd0_b461_1a62_6331 0x3a71_701b_839a_2520);
 
-/// [`reduce`], or [`reduce_odd`], of any number that is not small: NaN if it is not finite.
+/// [`reduce`], or [`reduce_odd`] if `ODD`, of any number that is not small: NaN if it is not
+/// finite.
 #[inline(always)]
 fn reduce_large<const ODD: bool>(x: f64) -> (f64, f64, i32) {
     /// `π/4 · 2^64`
@@ -92,8 +93,8 @@ fn reduce_large<const ODD: bool>(x: f64) -> (f64, f64, i32) {
     (r * unit, low * unit, if x < 0.0 { -q } else { q })
 }
 
-/// Coefficients of `sin r / r - 1` and `cos r - 1` by `u = r²`, without the factor `u`, for `|r|` up to
-/// `π/4`; `odd` chooses the cosine's.
+/// `(sin r - r) / (r u)`, or `(cos r - 1) / u` if `odd`, in terms of `u = r²`, for `|r|` up to
+/// `π/4`.
 #[inline(always)]
 pub(super) fn series(u: f64, odd: bool) -> f64 {
     let pick = |sin, cos| if odd { cos } else { sin };
@@ -125,7 +126,7 @@ fn turned(r: f64, q: i32) -> f64 {
 fn both_turned(r: f64, q: i32) -> (f64, f64) {
     let u = r * r;
     let sin = fma(fma(series(u, false), u, 0.0), r, r);
-    // As `turned` rounds.
+    // Rounded as in `turned`.
     let cos = 1.0 + series(u, true) * u;
     let (sin, cos) = if q & 1 == 0 { (sin, cos) } else { (cos, sin) };
     (
@@ -171,7 +172,7 @@ pub fn tan(x: f64) -> f64 {
     if q & 1 == 0 {
         return if x == 0.0 { x } else { value };
     }
-    // -1 / (r + rest): the quotient, and what value lacks of r + rest.
+    // -1 / (r + rest): the quotient by `value`, corrected for r + rest - value.
     let lacking = (r - value) + rest;
     let inverse = divide(-1.0, value);
     fma(
@@ -181,10 +182,10 @@ pub fn tan(x: f64) -> f64 {
     )
 }
 
-/// `(r, q)` with `πx = q π/2 + r` but for whole turns, which is exact up to `r`'s rounding.
+/// `(r, q)` with `πx = q π/2 + r`, without whole turns; exact except for the rounding of `r`.
 #[inline(always)]
 fn reduce_pi(x: f64) -> (f64, i32) {
-    // x modulo 2, for x beyond all halves as well.
+    // x modulo 2, also where all floats are integers.
     let period = fma(-2.0, crate::GpuFloat::trunc(0.5 * x), x);
     let (n, q) = nearest(period, 2.0);
     let part = fma(-0.5, n, period);
@@ -197,7 +198,7 @@ fn reduce_pi(x: f64) -> (f64, i32) {
 pub fn sincospi(x: f64) -> (f64, f64) {
     let (r, q) = reduce_pi(x);
     let (sin, cos) = both_turned(r, q);
-    // Zeros: the sine's has the sign of x, the cosine's none.
+    // A zero sine has the sign of x; a zero cosine is +0.
     (
         if sin == 0.0 { 0.0_f64.copysign(x) } else { sin },
         cos + 0.0,

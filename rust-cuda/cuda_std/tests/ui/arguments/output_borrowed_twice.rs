@@ -1,21 +1,21 @@
-//! An output that is an input as well.
+//! An output that is also an input.
 
 use cuda_std::host::{In, Out};
 use cuda_std::kernel;
 
-/// As a launcher has it.
+/// A launcher's type of buffer.
 struct Buffer<T>(Vec<T>);
 
 impl<'a, T> From<&'a Buffer<T>> for In<'a, T> {
     fn from(buffer: &'a Buffer<T>) -> Self {
-        // SAFETY: borrowed for as long.
+        // SAFETY: borrowed for `'a`.
         unsafe { In::from_raw(buffer.0.as_ptr() as u64, buffer.0.len()) }
     }
 }
 
 impl<'a, T> From<&'a mut Buffer<T>> for Out<'a, T> {
     fn from(buffer: &'a mut Buffer<T>) -> Self {
-        // SAFETY: borrowed mutably for as long.
+        // SAFETY: borrowed mutably for `'a`.
         unsafe { Out::from_raw(buffer.0.as_mut_ptr() as u64, buffer.0.len()) }
     }
 }

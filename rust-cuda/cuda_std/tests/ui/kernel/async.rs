@@ -1,4 +1,4 @@
-//! A kernel is not `async`.
+//! A kernel must not be `async`.
 
 use cuda_std::kernel;
 

@@ -1,4 +1,4 @@
-//! A dimension is 1, 2 or 3.
+//! The number of dimensions must be 1, 2 or 3.
 
 use cuda_std::kernel;
 

@@ -1,4 +1,4 @@
-//! A kernel is not `const`.
+//! A kernel must not be `const`.
 
 use cuda_std::kernel;
 

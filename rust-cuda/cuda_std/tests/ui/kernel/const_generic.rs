@@ -1,4 +1,4 @@
-//! A kernel is not generic over constants either.
+//! A kernel must not be generic over constants.
 
 use cuda_std::kernel;
 

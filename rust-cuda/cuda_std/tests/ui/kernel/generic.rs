@@ -1,4 +1,4 @@
-//! A kernel is not generic.
+//! A kernel must not be generic.
 
 use cuda_std::kernel;
 

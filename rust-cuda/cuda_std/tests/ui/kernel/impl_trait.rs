@@ -1,4 +1,4 @@
-//! A kernel does not take `impl Trait`.
+//! A kernel must not take `impl Trait`.
 
 use cuda_std::kernel;
 

@@ -1,4 +1,4 @@
-//! A kernel is not a method.
+//! A kernel must not be a method.
 
 use cuda_std::kernel;
 

@@ -1,4 +1,4 @@
-//! Kernels are functions.
+//! A kernel must be a function.
 
 use cuda_std::kernel;
 

@@ -1,4 +1,4 @@
-//! What is passed by value is `Copy`.
+//! An argument passed by value must be `Copy`.
 
 use cuda_std::kernel;
 

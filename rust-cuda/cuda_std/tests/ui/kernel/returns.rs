@@ -1,4 +1,4 @@
-//! A kernel returns nothing.
+//! A kernel must not return a value.
 
 use cuda_std::kernel;
 

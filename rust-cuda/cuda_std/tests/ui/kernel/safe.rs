@@ -1,4 +1,4 @@
-//! A kernel is `unsafe`.
+//! A kernel must be `unsafe`.
 
 use cuda_std::kernel;
 

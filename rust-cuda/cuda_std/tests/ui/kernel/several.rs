@@ -1,4 +1,4 @@
-//! All mistakes at once.
+//! A kernel with several mistakes.
 
 use cuda_std::kernel;
 

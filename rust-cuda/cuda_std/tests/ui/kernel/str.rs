@@ -1,4 +1,4 @@
-//! A kernel takes no `str`.
+//! A kernel must not take a `str`.
 
 use cuda_std::kernel;
 

@@ -1,4 +1,4 @@
-//! A kernel takes no trait object.
+//! A kernel must not take a trait object.
 
 use cuda_std::kernel;
 

@@ -1,4 +1,4 @@
-//! Functions are in no address space.
+//! A function has no address space.
 
 use cuda_std::address_space;
 

@@ -1,4 +1,4 @@
-//! Statics are not in local memory.
+//! A static must not be in local memory.
 
 use cuda_std::address_space;
 

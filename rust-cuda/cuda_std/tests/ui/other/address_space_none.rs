@@ -1,4 +1,4 @@
-//! An address space is needed.
+//! The address space is missing.
 
 use cuda_std::address_space;
 

@@ -1,4 +1,4 @@
-//! There is no such address space.
+//! The address space does not exist.
 
 use cuda_std::address_space;
 

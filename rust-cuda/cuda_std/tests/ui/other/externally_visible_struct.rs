@@ -1,4 +1,4 @@
-//! Types are not exported.
+//! A type cannot be exported.
 
 use cuda_std::externally_visible;
 

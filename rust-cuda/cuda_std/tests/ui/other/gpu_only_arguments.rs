@@ -1,4 +1,4 @@
-//! `gpu_only` has no arguments.
+//! `gpu_only` takes no arguments.
 
 use cuda_std::gpu_only;
 

@@ -1,4 +1,4 @@
-//! Numbers that no GPU can meet are refused.
+//! Launch bounds that no GPU can meet are refused.
 
 use cuda_std::{kernel, launch_bounds};
 

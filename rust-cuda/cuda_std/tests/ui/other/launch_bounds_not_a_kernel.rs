@@ -1,4 +1,4 @@
-//! Launch bounds are for kernels.
+//! Launch bounds apply only to kernels.
 
 use cuda_std::launch_bounds;
 

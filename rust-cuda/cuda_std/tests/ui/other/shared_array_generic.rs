@@ -1,4 +1,4 @@
-//! A shared array does not depend on a generic parameter.
+//! A shared array must not depend on a generic parameter.
 
 use cuda_std::shared_array;
 
