@@ -803,19 +803,26 @@ impl<'a> Ranks<'a> {
         let lengths = std::iter::successors(Some(8), |bytes| Some(8 * bytes));
         let lengths = lengths.take_while(|&bytes| bytes < most).chain([most]);
         let timed = lengths.map(|bytes| {
+            // A message that has come is the next that goes.
+            let mut buffers = vec![self.device.zeros(bytes)?, self.device.zeros(bytes)?];
             let seconds = self.time(|| {
+                let (Some(bytes), Some(room)) = (buffers.pop(), buffers.pop()) else {
+                    unreachable!("the last exchange has given them back");
+                };
                 let outgoing = vec![Parcel {
                     to: (rank + 1) % ranks,
                     tag: 0,
-                    bytes: self.device.zeros(bytes)?,
+                    bytes,
                 }];
                 let incoming = vec![Expected {
                     from: (rank + ranks - 1) % ranks,
                     tag: 0,
-                    bytes,
+                    room,
                 }];
                 let arrival = self.communicator.begin(self.device, outgoing, incoming)?;
-                arrival().map(drop)
+                let done = arrival()?;
+                buffers.extend(done.messages.into_iter().chain(done.spare).take(2));
+                Ok(())
             })?;
             Ok(MessageTime {
                 bytes: bytes as u64,

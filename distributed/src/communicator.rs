@@ -3,6 +3,7 @@
 use crate::threads::Thread;
 use crate::{Arrival, Error, Expected, Incoming, Outgoing, Parcel, Transport};
 use halo_gpu::{Device, Element};
+use std::cell::Cell;
 use std::fmt;
 use std::time::Duration;
 
@@ -24,6 +25,8 @@ pub struct Communicator {
     transport: Box<dyn Transport>,
     deadline: Duration,
     rims: Ahead,
+    /// Whether this rank does work that is recorded.
+    recording: Cell<bool>,
 }
 
 /// Whether points at cuts are computed ahead of the others: [`Communicator::with_rims`].
@@ -115,6 +118,7 @@ impl Communicator {
             transport: Box::new(transport),
             deadline: DEADLINE,
             rims: Ahead::default(),
+            recording: Cell::new(false),
         }
     }
 
@@ -173,6 +177,29 @@ impl Communicator {
     /// Whether not all ranks are on one machine.
     pub(crate) fn is_across_machines(&self) -> bool {
         self.transport.is_across_machines()
+    }
+
+    /// Whether this rank does work that is recorded; to be changed by [`record`](Self::record).
+    pub(crate) const fn recording(&self) -> &Cell<bool> {
+        &self.recording
+    }
+
+    /// Whether the work at hand is recorded: what it does must not depend on what was done before.
+    pub(crate) const fn is_recording(&self) -> bool {
+        self.recording.get()
+    }
+
+    /// Fails unless exchanges of CUDA devices can be recorded.
+    pub(crate) fn require_recordable(&self) -> Result<(), Error> {
+        self.transport.recordable().map_err(|reason| {
+            let transport = self.transport();
+            Error::NotRecordable { transport, reason }
+        })
+    }
+
+    /// Recorded exchanges have been given to `device` again.
+    pub(crate) fn replayed(&self, device: &Device) -> Result<(), Error> {
+        self.transport.replayed(device, self.deadline)
     }
 
     /// The number of this rank, from 0 on.

@@ -128,6 +128,15 @@ pub enum Error {
         text: String,
     },
 
+    /// Messages of CUDA devices cannot be part of a graph: [`Communicator::record`](crate::Communicator::record).
+    #[error("exchanges of CUDA devices cannot be recorded over {transport}: {reason}")]
+    NotRecordable {
+        /// What the messages go by.
+        transport: String,
+        /// Why not.
+        reason: &'static str,
+    },
+
     /// The launcher has started another number of ranks than MPI knows of: they are probably
     /// of different makes.
     #[error(

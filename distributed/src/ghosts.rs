@@ -1,7 +1,8 @@
 //! Blocks with ghost points around them.
 
 use crate::region::{Region, pieces, points, rows};
-use crate::{Arrival, Block, Communicator, Decomposition, Error, Expected, Parcel, Side};
+use crate::spare::Spare;
+use crate::{Arrival, Arrived, Block, Communicator, Decomposition, Error, Expected, Parcel, Side};
 use halo_gpu::{Buffer, Device, DeviceKind, Element, Priority, allocation};
 
 /// A rank's block of a field, on its device, with ghost points: copies of the nearest points of
@@ -232,6 +233,7 @@ pub(crate) struct Ghosts<const D: usize> {
     neighbours: Vec<Neighbour<D>>,
     /// What messages go by that are exchanged beside other work.
     beside: Option<Device>,
+    spare: Spare,
 }
 
 /// A block next to this one, along an axis or across an edge or a corner.
@@ -277,6 +279,7 @@ impl<const D: usize> Ghosts<D> {
         }
         Ok(Self {
             neighbours: Neighbour::all(&decomposition, rank, &block, &planes, width)?,
+            spare: Spare::default(),
             block,
             decomposition,
             width,
@@ -356,6 +359,10 @@ impl<const D: usize> Ghosts<D> {
         meanwhile: impl FnOnce(&Buffer<T>) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let device = buffer.device().clone();
+        if communicator.is_recording() {
+            // In one stream after the other.
+            return self.exchange_by(communicator, &device, (buffer, 1), meanwhile);
+        }
         let beside = match self.beside.take() {
             Some(beside) => beside,
             None if device.kind() == DeviceKind::Cuda => device.beside_with(Priority::High)?,
@@ -375,9 +382,11 @@ impl<const D: usize> Ghosts<D> {
         meanwhile: impl FnOnce(&F) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let size = count * size_of::<T>();
+        let device = fields.field(0).device().clone();
         let arrival = self.begin(communicator, via, size, |neighbour| {
             let rim = &neighbour.rim;
-            pack(fields, count, self.extents(), rim)?.move_to(via)
+            let bytes = self.room(&device, size, rim)?;
+            pack(fields, count, self.extents(), rim, bytes)?.move_to(via)
         })?;
         meanwhile(fields)?;
         self.finish(fields, count, arrival)
@@ -402,7 +411,7 @@ impl<const D: usize> Ghosts<D> {
             incoming.push(Expected {
                 from: neighbour.peer,
                 tag: from,
-                bytes: size * points(&neighbour.ghosts),
+                room: self.room(via, size, &neighbour.ghosts)?,
             });
         }
         communicator.begin(via, outgoing, incoming)
@@ -416,11 +425,29 @@ impl<const D: usize> Ghosts<D> {
         arrival: Arrival<'_>,
     ) -> Result<(), Error> {
         let device = fields.field(0).device().clone();
-        for (neighbour, bytes) in self.neighbours.iter().zip(arrival()?) {
+        let Arrived { messages, spare } = arrival()?;
+        self.spare.put(spare);
+        for (neighbour, bytes) in self.neighbours.iter().zip(messages) {
             let bytes = bytes.move_to(&device)?;
             unpack(fields, count, self.extents(), &neighbour.ghosts, &bytes)?;
+            self.keep(bytes);
         }
         Ok(())
+    }
+
+    /// Keeps a buffer for later messages.
+    pub(crate) fn keep(&self, bytes: Buffer<u8>) {
+        self.spare.put([bytes]);
+    }
+
+    /// A buffer on `device` for the points of a region, of `size` bytes each. It holds anything.
+    pub(crate) fn room(
+        &self,
+        device: &Device,
+        size: usize,
+        region: &Region<D>,
+    ) -> Result<Buffer<u8>, halo_gpu::Error> {
+        self.spare.take(device, size * points(region))
     }
 
     /// The rank's own points alone, on the device.
@@ -544,18 +571,15 @@ impl<const D: usize> Neighbour<D> {
 }
 
 /// The points of a region of the first `count` fields of these extents, one behind the other,
-/// field after field, on the device.
+/// field after field, in `bytes`, which is as long.
 pub(crate) fn pack<T: Element, const D: usize>(
     fields: &impl Fields<T>,
     count: usize,
     extents: [usize; D],
     region: &Region<D>,
+    mut bytes: Buffer<u8>,
 ) -> Result<Buffer<u8>, halo_gpu::Error> {
     let size = size_of::<T>();
-    let mut bytes = fields
-        .field(0)
-        .device()
-        .zeros(count * points(region) * size)?;
     let all = rows(extents, region);
     let mut done = 0;
     for number in 0..count {

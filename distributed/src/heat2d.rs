@@ -6,7 +6,7 @@ use crate::rims::{Rims, Strip};
 use crate::{Communicator, Decomposition, Error, Ghosted, Stored};
 use halo_gpu::elementwise::{larger, largest_difference};
 use halo_gpu::heat2d::{Heat2d, Iterated, Outcome, Plan, Sums, Tolerance};
-use halo_gpu::{Axis, Boundary, Buffer, Device, Field2, Grid2, Scalar, Shape2};
+use halo_gpu::{Axis, Boundary, Buffer, Device, Field2, Grid2, Scalar, Shape2, Tally};
 use std::path::PathBuf;
 
 /// A plate whose points are shared by ranks: [`halo_gpu::heat2d::Plate`] over several devices,
@@ -32,7 +32,7 @@ pub struct Plate<'a, T: Scalar> {
     rims: Option<Rims<Strip2<T>, 2>>,
     /// How many iterations the ghost points are good for.
     fresh: usize,
-    iterations: u64,
+    iterations: Tally,
 }
 
 impl<'a, T: Scalar> Plate<'a, T> {
@@ -110,7 +110,7 @@ impl<'a, T: Scalar> Plate<'a, T> {
             field,
             before: None,
             fresh: 0,
-            iterations: 0,
+            iterations: Tally::default(),
         })
     }
 
@@ -138,8 +138,8 @@ impl<'a, T: Scalar> Plate<'a, T> {
         let block = decomposition.block_among(communicator)?;
         let saved = checkpoint.read(communicator, 0, [nx, ny], block)?;
         let value = |point| saved[point];
-        let mut plate = Self::new(communicator, device, heat, decomposition, width, value)?;
-        plate.iterations = checkpoint.steps();
+        let plate = Self::new(communicator, device, heat, decomposition, width, value)?;
+        plate.iterations.add(device, checkpoint.steps());
         Ok(plate)
     }
 
@@ -157,7 +157,7 @@ impl<'a, T: Scalar> Plate<'a, T> {
         let own = communicator.together(self.field.own_values(communicator))?;
         let Shape2 { nx, ny } = self.heat.shape();
         let of = of::<T>(&self.heat);
-        let mut writer = checkpoints.begin(communicator, of, self.iterations)?;
+        let mut writer = checkpoints.begin(communicator, of, self.iterations())?;
         writer.field([nx, ny], self.field.block(), &own)?;
         writer.finish()
     }
@@ -169,11 +169,16 @@ impl<'a, T: Scalar> Plate<'a, T> {
     /// As [`Transport::exchange`](crate::Transport::exchange); [`Error::Device`]. What the plate
     /// holds is then unspecified.
     pub fn iterate(&mut self, count: usize) -> Result<(), Error> {
+        let is_recording = self.communicator.is_recording();
+        if is_recording {
+            self.fresh = 0;
+        }
         let mut left = count;
         while left > 0 {
             let now = left.min(self.fresh()?);
             if let Some(rims) = &mut self.rims
                 && now == self.field.width()
+                && !is_recording
             {
                 let (plan, part) = (&mut self.plan, self.field.parts_mut());
                 rims.round(self.communicator, part, [1, 1], now, |field| {
@@ -187,6 +192,10 @@ impl<'a, T: Scalar> Plate<'a, T> {
             self.plan.iterate(self.field.buffer_mut(), now)?;
             self.iterated(now);
             left -= now;
+        }
+        if is_recording {
+            // Replays leave them as outdated as the recording does, or more.
+            self.fresh = 0;
         }
         Ok(())
     }
@@ -205,7 +214,8 @@ impl<'a, T: Scalar> Plate<'a, T> {
 
     fn iterated(&mut self, count: usize) {
         self.fresh = self.fresh.saturating_sub(count);
-        self.iterations += count as u64;
+        let device = self.field.buffer().device();
+        self.iterations.add(device, count as u64);
     }
 
     /// Iterates until the plate is steady to a tolerance, at most `most` times, with a check after
@@ -234,8 +244,8 @@ impl<'a, T: Scalar> Plate<'a, T> {
 
     /// How many iterations there have been.
     #[must_use]
-    pub const fn iterations(&self) -> u64 {
-        self.iterations
+    pub fn iterations(&self) -> u64 {
+        self.iterations.get()
     }
 
     /// The description of the computation, for the whole plate.

@@ -9,10 +9,12 @@
 
 use crate::communicator::{Launched, launched_ranks};
 use crate::error::require_rank;
-use crate::{Arrival, Communicator, Error, Expected, Incoming, Outgoing, Parcel, Transport};
-use halo_gpu::Device;
+use crate::{
+    Arrival, Arrived, Communicator, Error, Expected, Incoming, Outgoing, Parcel, Transport,
+};
+use halo_gpu::{Buffer, Device, DeviceKind};
 use mpi::ffi;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::ffi::{c_char, c_int, c_void};
 use std::mem::MaybeUninit;
@@ -55,6 +57,8 @@ struct World {
     parcels: ffi::MPI_Comm,
     /// Of all-gathers, which are told apart by their order alone.
     gathers: ffi::MPI_Comm,
+    /// Memory for messages of other devices than CPUs, to be used again.
+    spare: RefCell<Vec<Vec<u8>>>,
     /// Whether a call has failed.
     failed: Cell<bool>,
     desk: Arc<Desk>,
@@ -86,6 +90,9 @@ struct Begun {
 
 // SAFETY: as for `World`: only the holder of the lock uses the handles of the exchanges.
 unsafe impl Send for Begun {}
+
+/// The most messages that there is memory kept for.
+const MOST: usize = 64;
 
 /// How long the courier sleeps between two looks.
 const ROUND: Duration = Duration::from_micros(100);
@@ -140,11 +147,10 @@ struct Exchange {
 
 /// A message that is expected.
 struct Receive {
-    from: usize,
     tag: c_int,
-    required: usize,
-    /// Its bytes, once the message was found.
-    pending: Option<Pending>,
+    /// The message, once it was found. Nothing is under way before.
+    pending: Pending,
+    is_found: bool,
 }
 
 impl Exchange {
@@ -152,27 +158,19 @@ impl Exchange {
     /// from the same rank with the same tag.
     fn go_on(&mut self, looked_for: &mut Vec<(usize, c_int)>) -> Result<(), Error> {
         for receive in &mut self.receives {
-            let which = (receive.from, receive.tag);
-            if receive.pending.is_none() {
-                if !looked_for.contains(&which) {
-                    receive.pending = found(self.comm, receive.from, receive.tag)?;
-                }
-                match &receive.pending {
-                    None => looked_for.push(which),
-                    Some(pending) if pending.bytes.len() != receive.required => {
-                        return Err(Error::MessageLength {
-                            rank: self.rank,
-                            peer: receive.from,
-                            required: receive.required,
-                            given: pending.bytes.len(),
-                        });
-                    }
-                    Some(_) => {}
+            let which = (receive.pending.peer, receive.tag);
+            if !receive.is_found {
+                if !looked_for.contains(&which)
+                    && let Some(found) = found(self.comm, which.0, which.1)?
+                {
+                    require_length(self.rank, which.0, receive.pending.bytes.len(), found.bytes)?;
+                    receive.pending.receive(found)?;
+                    receive.is_found = true;
+                } else {
+                    looked_for.push(which);
                 }
             }
-            if let Some(pending) = &mut receive.pending {
-                pending.test()?;
-            }
+            receive.pending.test()?;
         }
         self.sends
             .iter_mut()
@@ -181,11 +179,20 @@ impl Exchange {
 
     /// A rank that has not sent, or not received, what it has to.
     fn waits_for(&self) -> Option<usize> {
-        let is_missing = |it: &&Receive| it.pending.as_ref().is_none_or(|it| it.under_way);
-        let from = self.receives.iter().find(is_missing).map(|it| it.from);
+        let is_missing = |it: &&Receive| !it.is_found || it.pending.under_way;
+        let from = self.receives.iter().find(is_missing);
+        let from = from.map(|it| it.pending.peer);
         let to = self.sends.iter().find(|it| it.under_way);
         from.or_else(|| to.map(|it| it.peer))
     }
+}
+
+/// The buffers of an exchange between other devices than CPUs, whose messages go by way of copies on
+/// the host.
+#[derive(Default)]
+struct OnDevice {
+    rooms: Vec<Buffer<u8>>,
+    sent: Vec<Buffer<u8>>,
 }
 
 /// Removes an exchange that was begun and has not ended.
@@ -203,8 +210,14 @@ impl Drop for Ticket<'_> {
     }
 }
 
-/// Begins to receive the next message of a rank with a tag, if it has come.
-fn found(comm: ffi::MPI_Comm, from: usize, tag: c_int) -> Result<Option<Pending>, Error> {
+/// A message that has come, and nobody else receives.
+struct Found {
+    message: ffi::MPI_Message,
+    bytes: usize,
+}
+
+/// The next message of a rank with a tag, if it has come.
+fn found(comm: ffi::MPI_Comm, from: usize, tag: c_int) -> Result<Option<Found>, Error> {
     let mut status = MaybeUninit::<ffi::MPI_Status>::zeroed();
     // SAFETY: a constant of the MPI's.
     let mut message = unsafe { ffi::RSMPI_MESSAGE_NULL };
@@ -229,22 +242,20 @@ fn found(comm: ffi::MPI_Comm, from: usize, tag: c_int) -> Result<Option<Pending>
     // SAFETY: a message was found, so that the status is set.
     let code = unsafe { ffi::MPI_Get_count(status.as_ptr(), ffi::RSMPI_UINT8_T, &raw mut count) };
     said("MPI_Get_count", code)?;
-    let given = usize::try_from(count).unwrap_or(0);
-    let mut pending = Pending::new(from, vec![0; given]);
-    // SAFETY: the bytes are as many as the message has. They stay until the request has ended, or for
-    // ever, and are not read before.
-    let code = unsafe {
-        ffi::MPI_Imrecv(
-            pending.bytes.as_mut_ptr().cast::<c_void>(),
-            count,
-            ffi::RSMPI_UINT8_T,
-            &raw mut message,
-            &raw mut pending.request,
-        )
-    };
-    said("MPI_Imrecv", code)?;
-    pending.under_way = true;
-    Ok(Some(pending))
+    let bytes = usize::try_from(count).unwrap_or(0);
+    Ok(Some(Found { message, bytes }))
+}
+
+fn require_length(rank: usize, peer: usize, required: usize, given: usize) -> Result<(), Error> {
+    if given == required {
+        return Ok(());
+    }
+    Err(Error::MessageLength {
+        rank,
+        peer,
+        required,
+        given,
+    })
 }
 
 /// The variables with which users and launchers choose how messages are sent, of Open MPI, UCX,
@@ -347,6 +358,7 @@ impl World {
             tagged,
             parcels,
             gathers,
+            spare: RefCell::default(),
             failed: Cell::new(false),
             desk: Arc::default(),
             courier: Cell::default(),
@@ -398,25 +410,24 @@ impl World {
     ) -> Result<Vec<u8>, Error> {
         self.number(from)?;
         let pending = loop {
-            let found = {
+            {
                 let _right = self.desk.begun();
-                found(comm, from, tag)?
-            };
-            match found {
-                Some(pending) => break pending,
-                None => until.pause(self.rank, from)?,
+                if let Some(found) = found(comm, from, tag)? {
+                    let mut pending = Pending::new(from, vec![0; found.bytes]);
+                    pending.receive(found)?;
+                    break pending;
+                }
             }
+            until.pause(self.rank, from)?;
         };
         let bytes = self.finish(pending, until)?;
-        match required {
-            Some(required) if required != bytes.len() => Err(Error::MessageLength {
-                rank: self.rank,
-                peer: from,
-                required,
-                given: bytes.len(),
-            }),
-            _ => Ok(bytes),
-        }
+        require_length(
+            self.rank,
+            from,
+            required.unwrap_or(bytes.len()),
+            bytes.len(),
+        )?;
+        Ok(bytes)
     }
 
     /// The bytes, when MPI is done with them.
@@ -437,21 +448,36 @@ impl World {
     fn begin_exchange(
         &self,
         outgoing: Vec<Parcel>,
-        incoming: &[Expected],
-    ) -> Result<Ticket<'_>, Error> {
+        incoming: Vec<Expected>,
+    ) -> Result<(Ticket<'_>, OnDevice), Error> {
+        let mut on_device = OnDevice::default();
         let mut receives = Vec::new();
-        for Expected { from, tag, bytes } in incoming {
-            self.number(*from)?;
+        for Expected { from, tag, room } in incoming {
+            self.number(from)?;
+            let bytes = if room.device().kind() == DeviceKind::Cpu {
+                room.into_vec()?
+            } else {
+                let bytes = self.on_host(room.len());
+                on_device.rooms.push(room);
+                bytes
+            };
             receives.push(Receive {
-                from: *from,
-                tag: tag_of(*tag)?,
-                required: *bytes,
-                pending: None,
+                tag: tag_of(tag)?,
+                pending: Pending::new(from, bytes),
+                is_found: false,
             });
         }
         let mut messages = Vec::new();
         for Parcel { to, tag, bytes } in outgoing {
-            messages.push(((to, tag_of(tag)?), bytes.into_vec()?));
+            let message = if bytes.device().kind() == DeviceKind::Cpu {
+                bytes.into_vec()?
+            } else {
+                let mut message = self.on_host(bytes.len());
+                bytes.copy_to_slice(&mut message)?;
+                on_device.sent.push(bytes);
+                message
+            };
+            messages.push(((to, tag_of(tag)?), message));
         }
         let mut begun = self.desk.begun();
         let begin = |(to, bytes)| self.send(&mut begun, self.parcels, to, bytes);
@@ -468,9 +494,48 @@ impl World {
         begun.exchanges.insert(number, exchange);
         drop(begun);
         self.call_courier();
-        Ok(Ticket {
+        let ticket = Ticket {
             world: self,
             number,
+        };
+        Ok((ticket, on_device))
+    }
+
+    /// Memory of the host for a message of this many bytes, which holds anything.
+    fn on_host(&self, bytes: usize) -> Vec<u8> {
+        let mut spare = self.spare.borrow_mut();
+        let found = spare.iter().position(|it| it.len() == bytes);
+        found.map_or_else(|| vec![0; bytes], |at| spare.remove(at))
+    }
+
+    /// What an exchange ends with, of these bytes that have come and were sent.
+    fn arrived(
+        &self,
+        device: &Device,
+        [came, sent]: [Vec<Vec<u8>>; 2],
+        on_device: OnDevice,
+    ) -> Result<Arrived, Error> {
+        if device.kind() == DeviceKind::Cpu {
+            let buffers = |all: Vec<Vec<u8>>| {
+                let all = all.into_iter().map(|it| Buffer::from_vec(device, it));
+                all.collect::<Result<Vec<_>, _>>()
+            };
+            return Ok(Arrived {
+                messages: buffers(came)?,
+                spare: buffers(sent)?,
+            });
+        }
+        let mut messages = on_device.rooms;
+        for (room, bytes) in messages.iter_mut().zip(&came) {
+            room.copy_from_slice(bytes)?;
+        }
+        let mut spare = self.spare.borrow_mut();
+        spare.extend(came.into_iter().chain(sent));
+        let more = spare.len().saturating_sub(MOST);
+        spare.drain(..more);
+        Ok(Arrived {
+            messages,
+            spare: on_device.sent,
         })
     }
 
@@ -486,8 +551,8 @@ impl World {
         self.desk.news.notify_one();
     }
 
-    /// The messages of an exchange, when all of it is done.
-    fn end_exchange(&self, ticket: Ticket<'_>, until: &Until) -> Result<Vec<Vec<u8>>, Error> {
+    /// The bytes that have come in an exchange, and those that were sent, when all of it is done.
+    fn end_exchange(&self, ticket: Ticket<'_>, until: &Until) -> Result<[Vec<Vec<u8>>; 2], Error> {
         loop {
             let peer = {
                 let mut begun = self.desk.begun();
@@ -502,9 +567,11 @@ impl World {
                     Some(peer) => peer,
                     None => {
                         let receives = std::mem::take(&mut exchange.receives).into_iter();
+                        let sends = std::mem::take(&mut exchange.sends).into_iter();
                         begun.exchanges.remove(&ticket.number);
                         let bytes = |mut it: Pending| std::mem::take(&mut it.bytes);
-                        return Ok(receives.filter_map(|it| it.pending.map(bytes)).collect());
+                        let came = receives.map(|it| bytes(it.pending)).collect();
+                        return Ok([came, sends.map(bytes).collect()]);
                     }
                 }
             };
@@ -623,12 +690,15 @@ impl Transport for World {
         deadline: Duration,
     ) -> Result<Arrival<'a>, Error> {
         let until = Until::now(deadline);
-        let ticket = self.noted(self.begin_exchange(outgoing, &incoming))?;
+        let (ticket, on_device) = self.noted(self.begin_exchange(outgoing, incoming))?;
         Ok(Box::new(move || {
-            let arrived = self.noted(self.end_exchange(ticket, &until))?;
-            let upload = |bytes: Vec<u8>| Ok(device.upload(&bytes)?);
-            arrived.into_iter().map(upload).collect()
+            let done = self.noted(self.end_exchange(ticket, &until))?;
+            self.arrived(device, done, on_device)
         }))
+    }
+
+    fn recordable(&self) -> Result<(), &'static str> {
+        Err("messages go through the host, which a graph does not wait for")
     }
 
     fn all_gather(&self, own: &[u8], deadline: Duration) -> Result<Vec<Vec<u8>>, Error> {
@@ -771,6 +841,25 @@ impl Pending {
             bytes,
             under_way: false,
         }
+    }
+
+    /// Begins to receive a message, as long as the bytes.
+    fn receive(&mut self, mut found: Found) -> Result<(), Error> {
+        let count = self.bytes.len().min(found.bytes) as c_int;
+        // SAFETY: the bytes are no fewer than are counted. They stay until the request has ended, or
+        // for ever, and are not read before.
+        let code = unsafe {
+            ffi::MPI_Imrecv(
+                self.bytes.as_mut_ptr().cast::<c_void>(),
+                count,
+                ffi::RSMPI_UINT8_T,
+                &raw mut found.message,
+                &raw mut self.request,
+            )
+        };
+        said("MPI_Imrecv", code)?;
+        self.under_way = true;
+        Ok(())
     }
 
     /// Whether MPI is done with the bytes.

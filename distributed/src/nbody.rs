@@ -1,10 +1,11 @@
 //! Bodies that are shared by ranks.
 
 use crate::checkpoint::{Checkpoint, Checkpoints, Of};
+use crate::spare::Spare;
 use crate::{Block, Communicator, Error, Expected, Parcel, Stored};
 use halo_gpu::nbody::problem::Cluster;
 use halo_gpu::nbody::{Body, Energy, Gravity, PartPlan, kick_drift};
-use halo_gpu::{Buffer, Device, Element, Scalar, View};
+use halo_gpu::{Buffer, Device, Element, Scalar, Tally, View};
 use std::ops::Range;
 use std::path::PathBuf;
 
@@ -42,6 +43,7 @@ pub struct Plan<'a, T: Scalar> {
     /// The bodies of each rank.
     shares: Vec<Range<usize>>,
     all: Buffer<Body<T>>,
+    spare: Spare,
 }
 
 impl<'a, T: Scalar> Plan<'a, T> {
@@ -80,6 +82,7 @@ impl<'a, T: Scalar> Plan<'a, T> {
             shares: (0..ranks).map(|rank| plan.bodies_of(share(rank))).collect(),
             plan,
             all,
+            spare: Spare::default(),
         })
     }
 
@@ -130,7 +133,7 @@ impl<'a, T: Scalar> Plan<'a, T> {
             if peer == rank {
                 continue;
             }
-            let mut bytes = device.zeros(own.len() * size)?;
+            let mut bytes = self.spare.take(&device, own.len() * size)?;
             bytes.view_mut(..)?.copy_bytes_from(own.into())?;
             outgoing.push(Parcel {
                 to: peer,
@@ -140,15 +143,17 @@ impl<'a, T: Scalar> Plan<'a, T> {
             incoming.push(Expected {
                 from: peer,
                 tag: 0,
-                bytes: share.len() * size,
+                room: self.spare.take(&device, share.len() * size)?,
             });
         }
         let froms: Vec<_> = incoming.iter().map(|it| it.from).collect();
         let arrived = self.communicator.begin(&device, outgoing, incoming)?()?;
-        for (peer, bytes) in froms.into_iter().zip(arrived) {
+        for (peer, bytes) in froms.into_iter().zip(&arrived.messages) {
             let mut share = self.all.view_mut(self.shares[peer].clone())?;
-            share.copy_bytes_from(View::from(&bytes))?;
+            share.copy_bytes_from(View::from(bytes))?;
         }
+        self.spare.put(arrived.messages);
+        self.spare.put(arrived.spare);
         Ok(())
     }
 }
@@ -186,7 +191,7 @@ pub struct Leapfrog<'a, T: Scalar> {
     plan: Plan<'a, T>,
     gravity: Gravity,
     time_step: f64,
-    steps: u64,
+    steps: Tally,
     /// This rank's.
     bodies: Buffer<Body<T>>,
     velocities: Buffer<[T; 3]>,
@@ -227,7 +232,7 @@ impl<'a, T: Scalar> Leapfrog<'a, T> {
             plan,
             gravity,
             time_step,
-            steps: 0,
+            steps: Tally::default(),
             bodies,
             velocities,
             accelerations,
@@ -264,8 +269,8 @@ impl<'a, T: Scalar> Leapfrog<'a, T> {
             let velocity = [0, 1, 2].map(|it| velocities[[it, number]]);
             (Body { x, y, z, mass }, velocity)
         };
-        let mut stars = Self::new(communicator, device, gravity, n, time_step, start)?;
-        stars.steps = checkpoint.steps();
+        let stars = Self::new(communicator, device, gravity, n, time_step, start)?;
+        stars.steps.add(device, checkpoint.steps());
         Ok(stars)
     }
 
@@ -288,7 +293,7 @@ impl<'a, T: Scalar> Leapfrog<'a, T> {
         let (bodies, velocities) = communicator.together(own())?;
         let n = self.plan.all.len();
         let of = of::<T>(self.gravity, n, self.time_step)?;
-        let mut writer = checkpoints.begin(communicator, of, self.steps)?;
+        let mut writer = checkpoints.begin(communicator, of, self.steps())?;
         let rows_of_bodies: &[T] = bytemuck::cast_slice(&bodies);
         writer.field([4, n], rows::<4>(&self.own()), rows_of_bodies)?;
         writer.field([3, n], rows::<3>(&self.own()), velocities.as_flattened())?;
@@ -320,21 +325,21 @@ impl<'a, T: Scalar> Leapfrog<'a, T> {
             self.kick_drift(0.5 * self.time_step, self.time_step)?;
             self.accelerate()?;
             self.kick_drift(0.5 * self.time_step, 0.0)?;
-            self.steps += 1;
+            self.steps.add(self.bodies.device(), 1);
         }
         Ok(())
     }
 
     /// Steps taken since the start.
     #[must_use]
-    pub const fn steps(&self) -> u64 {
-        self.steps
+    pub fn steps(&self) -> u64 {
+        self.steps.get()
     }
 
     /// The time since the start: steps times their length.
     #[must_use]
     pub fn time(&self) -> f64 {
-        self.steps as f64 * self.time_step
+        self.steps() as f64 * self.time_step
     }
 
     /// Which of all bodies are this rank's.

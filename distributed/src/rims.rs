@@ -124,8 +124,10 @@ impl<S, const D: usize> Rims<S, D> {
                 }
                 continue;
             }
-            let packed = pack(part, taken, ghosts.extents(), from)?.move_to(&self.urgent)?;
             let each = points(from) * size_of::<T>();
+            let device = part.field(0).device();
+            let bytes = ghosts.room(device, taken * size_of::<T>(), from)?;
+            let packed = pack(part, taken, ghosts.extents(), from, bytes)?.move_to(&self.urgent)?;
             for number in 0..taken {
                 let bytes = packed.view(number * each..(number + 1) * each)?;
                 strip
@@ -133,6 +135,7 @@ impl<S, const D: usize> Rims<S, D> {
                     .view_mut(..)?
                     .copy_bytes_from(bytes)?;
             }
+            ghosts.keep(packed);
         }
         for rim in &mut self.sides {
             rim.strip.steps(steps)?;
@@ -146,7 +149,8 @@ impl<S, const D: usize> Rims<S, D> {
             else {
                 unreachable!("a neighbour lies beyond a side that is cut");
             };
-            pack(&rim.strip, sent, rim.extents, &region)
+            let bytes = ghosts.room(&self.urgent, size, &region)?;
+            pack(&rim.strip, sent, rim.extents, &region, bytes)
         })?;
         meanwhile(part)?;
         ghosts.finish(part, sent, arrival)

@@ -260,16 +260,24 @@ where
     /// As [`Transport::exchange`](crate::Transport::exchange); [`Error::Device`]. What the fields
     /// hold is then unspecified.
     pub fn steps(&mut self, count: usize) -> Result<(), Error> {
+        let is_recording = self.communicator.is_recording();
+        if is_recording {
+            self.fresh = 0;
+        }
         let mut left = count;
         while left > 0 {
             let now = left.min(self.fresh()?);
             left -= now;
-            if self.rims.is_some() && now == self.good_for() {
+            if self.rims.is_some() && now == self.good_for() && !is_recording {
                 self.round(now)?;
                 continue;
             }
             self.part.steps(now)?;
             self.fresh = self.fresh.saturating_sub(now);
+        }
+        if is_recording {
+            // Replays leave them as outdated as the recording does, or more.
+            self.fresh = 0;
         }
         Ok(())
     }

@@ -1,8 +1,10 @@
 //! Ranks that are threads of this process.
 
 use crate::error::require_rank;
-use crate::{Arrival, Communicator, Error, Expected, Incoming, Outgoing, Parcel, Transport};
-use halo_gpu::{Buffer, Device, Sealed};
+use crate::{
+    Arrival, Arrived, Communicator, Error, Expected, Incoming, Outgoing, Parcel, Transport,
+};
+use halo_gpu::{Device, DeviceKind, Sealed};
 use std::any::Any;
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -253,7 +255,7 @@ impl Transport for Thread {
     }
 
     /// Each message is a buffer, given to the receiver's thread with an event behind the work on
-    /// it; the receiver's device copies it.
+    /// it; the receiver's device copies it. On the CPU it is the receiver's from then on.
     fn begin<'a>(
         &'a self,
         device: &'a Device,
@@ -269,15 +271,25 @@ impl Transport for Thread {
             self.leave(Desk::parcels, to, Kind::Tagged(tag), bytes.seal()?);
         }
         Ok(Box::new(move || {
-            let arrive = |Expected { from, tag, bytes }| -> Result<Buffer<u8>, Error> {
+            let (mut messages, mut spare) = (Vec::new(), Vec::new());
+            for Expected { from, tag, room } in incoming {
                 let mut parcel = self.fetch(Desk::parcels, from, Kind::Tagged(tag), deadline)?;
-                self.check_length(from, bytes, parcel.len())?;
-                let mut here = device.zeros(bytes)?;
-                here.view_mut(..)?.copy_from_sealed(&mut parcel)?;
-                Ok(here)
-            };
-            incoming.into_iter().map(arrive).collect()
+                self.check_length(from, room.len(), parcel.len())?;
+                let mut room = room;
+                if device.kind() == DeviceKind::Cpu {
+                    messages.push(parcel.open()?.move_to(device)?);
+                    spare.push(room);
+                } else {
+                    room.view_mut(..)?.copy_from_sealed(&mut parcel)?;
+                    messages.push(room);
+                }
+            }
+            Ok(Arrived { messages, spare })
         }))
+    }
+
+    fn recordable(&self) -> Result<(), &'static str> {
+        Err("each rank has a thread of its own, and a graph is one thread's work")
     }
 
     fn all_gather(&self, own: &[u8], deadline: Duration) -> Result<Vec<Vec<u8>>, Error> {

@@ -38,18 +38,27 @@ pub struct Parcel {
 }
 
 /// A message that a device expects.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub struct Expected {
     /// The sender.
     pub from: usize,
     /// The sender's tag.
     pub tag: u32,
-    /// How long the message has to be.
-    pub bytes: usize,
+    /// Room for the message, which has to be as long. What it holds is lost.
+    pub room: Buffer<u8>,
 }
 
-/// The end of an exchange: the messages, in the order in which they were expected.
-pub type Arrival<'a> = Box<dyn FnOnce() -> Result<Vec<Buffer<u8>>, Error> + 'a>;
+/// The end of an exchange.
+pub type Arrival<'a> = Box<dyn FnOnce() -> Result<Arrived, Error> + 'a>;
+
+/// What an exchange ends with.
+#[derive(Debug)]
+pub struct Arrived {
+    /// The messages, in the order in which they were expected.
+    pub messages: Vec<Buffer<u8>>,
+    /// Buffers that the exchange was given and does not need any more. They hold anything.
+    pub spare: Vec<Buffer<u8>>,
+}
 
 /// What moves bytes between ranks.
 ///
@@ -98,9 +107,9 @@ pub trait Transport: Send {
     /// between overlaps with the messages, if the transport can do that. These messages are
     /// independent of those of [`exchange`](Self::exchange).
     ///
-    /// Parcels are on `device`, and so are the messages that arrive. They are sent after its
-    /// earlier work; later work on the messages runs after their arrival. The host waits for no
-    /// device, unless messages go through it.
+    /// Parcels and rooms are on `device`, and so are the messages that arrive. They are sent after
+    /// its earlier work; later work on what [`Arrived`] has runs after that. The host waits for no
+    /// device, unless messages go through it. A transport allocates no memory of the device.
     ///
     /// # Errors
     ///
@@ -112,6 +121,26 @@ pub trait Transport: Send {
         incoming: Vec<Expected>,
         deadline: Duration,
     ) -> Result<Arrival<'a>, Error>;
+
+    /// Whether [`begin`](Self::begin) and its end can be recorded as a graph of a CUDA device; if
+    /// not, why. They cannot, unless something else is said.
+    ///
+    /// # Errors
+    ///
+    /// The reason, as words behind a colon.
+    fn recordable(&self) -> Result<(), &'static str> {
+        Err("the host takes part in its messages")
+    }
+
+    /// A graph with recorded exchanges was given to `device`.
+    ///
+    /// # Errors
+    ///
+    /// As [`exchange`](Self::exchange).
+    fn replayed(&self, device: &Device, deadline: Duration) -> Result<(), Error> {
+        let _ = (device, deadline);
+        Ok(())
+    }
 
     /// Waits until pending exchanges have ended on the device too, or have failed.
     ///

@@ -251,7 +251,7 @@ fn parcels(
     let incoming = Expected {
         from: peer,
         tag: 0,
-        bytes: bytes[1],
+        room: device.zeros(bytes[1])?,
     };
     Ok((vec![outgoing], vec![incoming]))
 }
@@ -276,7 +276,7 @@ fn messages_go_on_while_a_rank_computes() {
                     assert!(start.elapsed() < Duration::from_secs(40), "nothing goes on");
                     std::thread::sleep(Duration::from_millis(1));
                 }
-                let arrived = arrival()?.remove(0).into_vec()?;
+                let arrived = arrival()?.messages.remove(0).into_vec()?;
                 assert!(arrived.len() == LONG && arrived.iter().all(|it| *it == 1 + rank as u8));
                 if rank == 1 {
                     std::fs::write(&has_come, "").expect("a file");
@@ -319,7 +319,7 @@ fn exchanges_that_are_under_way_at_once_are_told_apart() {
                 } else {
                     [first()?, second()?]
                 };
-                assert_eq!(arrived.map(|it| it[0].len()), lengths);
+                assert_eq!(arrived.map(|it| it.messages[0].len()), lengths);
             }
             communicator.barrier()
         },

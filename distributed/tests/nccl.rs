@@ -14,6 +14,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
+use turned::{after, turned};
+
+mod turned;
 
 const CASE: &str = "HALO_NCCL_CASE";
 const LOG: &str = "FAKE_NCCL_LOG";
@@ -143,6 +146,54 @@ fn halos_over_nccl() {
     });
 }
 
+#[test]
+fn recorded_exchanges_over_nccl() {
+    alone("recorded_exchanges_over_nccl", "", "", || {
+        for ranks in [2, 3] {
+            let found = run(ranks, |communicator| {
+                let device = Device::cuda(communicator.rank() % 2)?;
+                turned(&communicator.with_nccl(&device)?, &device)
+            });
+            assert_eq!(found.expect("no rank fails").concat(), after(ranks));
+        }
+        // On each rank three in a graph, and seven done: first, and in two replays.
+        assert_eq!((noted("recorded group"), noted("group of")), (15, 35));
+        assert_eq!((noted("destroy"), noted("abort")), (5, 0));
+    });
+}
+
+#[test]
+fn exchanges_of_a_process_are_not_recorded() {
+    alone("exchanges_of_a_process_are_not_recorded", "", "", || {
+        let errors = run(2, |communicator| {
+            let device = Device::cuda(communicator.rank())?;
+            Ok(turned(&communicator, &device).expect_err("two threads"))
+        });
+        for error in errors.expect("both learn it") {
+            assert!(matches!(error, Error::NotRecordable { .. }), "{error}");
+        }
+        // Nor where nothing was asked beforehand.
+        let errors = run(2, |communicator| {
+            let device = Device::cuda(communicator.rank())?;
+            let ring = Decomposition::slabs([8], 2)?.periodic(0)?;
+            let mut field = Ghosted::new(&communicator, &device, ring, 2, |_| 1.0_f32)?;
+            let mut error = None;
+            let recorded = device.record(1, || {
+                error = field.exchange(&communicator).err();
+                Ok(())
+            });
+            drop(recorded);
+            Ok(error.expect("an event cannot be recorded"))
+        });
+        for error in errors.expect("each has its own") {
+            assert!(
+                matches!(&error, Error::Device(halo_gpu::Error::NotReplayable { .. })),
+                "{error}"
+            );
+        }
+    });
+}
+
 /// Waiting for a stream would report the fault; with threads nothing waits for a device.
 #[test]
 fn exchanges_between_gpus_do_not_wait() {
@@ -159,17 +210,19 @@ fn exchanges_between_gpus_do_not_wait() {
                     bytes,
                 })
             };
-            let expected = |tag| Expected {
-                from: peer,
-                tag,
-                bytes: 5,
+            let expected = |tag| -> Result<Expected, Error> {
+                Ok(Expected {
+                    from: peer,
+                    tag,
+                    room: device.zeros(5)?,
+                })
             };
             let outgoing = vec![parcel(0)?, parcel(1)?];
-            let incoming = vec![expected(1), expected(0)];
+            let incoming = vec![expected(1)?, expected(0)?];
             let arrived = communicator.begin(&device, outgoing, incoming)?()?;
             let mut host = device.alloc_host(5)?;
             let mut values = Vec::new();
-            for bytes in &arrived {
+            for bytes in &arrived.messages {
                 bytes.copy_to_host(&mut host)?;
                 values.push(host.as_slice()?.to_vec());
             }

@@ -174,7 +174,7 @@ fn messages_have_the_length_that_is_expected() {
             let expected = Expected {
                 from: peer,
                 tag: 0,
-                bytes: required,
+                room: device.zeros(required)?,
             };
             communicator.begin(&device, vec![parcel], vec![expected])?().map(drop)
         });

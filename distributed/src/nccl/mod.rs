@@ -6,8 +6,10 @@
 mod library;
 
 use crate::error::require_rank;
-use crate::{Arrival, Communicator, Error, Expected, Incoming, Outgoing, Parcel, Transport};
-use halo_gpu::{Buffer, Device, Event};
+use crate::{
+    Arrival, Arrived, Communicator, Error, Expected, Incoming, Outgoing, Parcel, Transport,
+};
+use halo_gpu::{Device, Event};
 use library::{BYTES, Code, Comm, Config, IN_PROGRESS, Nccl, SUCCESS, UniqueId};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -191,6 +193,13 @@ impl Ring {
         }
     }
 
+    /// Notes that what `device` has been given by now may be pending.
+    fn is_under_way(&self, device: &Device) -> Result<(), Error> {
+        let event = device.record_event()?;
+        self.under_way.borrow_mut().push_back(event);
+        Ok(())
+    }
+
     /// Waits until at most `ahead` exchanges are pending on the device.
     fn wait_for_all_but(&self, ahead: usize, deadline: Duration) -> Result<(), Error> {
         let start = Instant::now();
@@ -220,14 +229,14 @@ impl Ring {
     fn group(
         &self,
         outgoing: &[Parcel],
-        incoming: &[(Expected, Buffer<u8>)],
+        incoming: &[Expected],
         stream: *mut c_void,
     ) -> Result<Code, Error> {
         let (nccl, comm) = (self.nccl, self.there()?);
         let mut sends: Vec<_> = outgoing.iter().collect();
         sends.sort_by_key(|parcel| (parcel.to, parcel.tag));
         let mut receives: Vec<_> = incoming.iter().collect();
-        receives.sort_by_key(|(expected, _)| (expected.from, expected.tag));
+        receives.sort_by_key(|expected| (expected.from, expected.tag));
         // SAFETY: takes nothing.
         nccl.said("ncclGroupStart", unsafe { (nccl.ncclGroupStart)() })?;
         let mut given = Ok(());
@@ -236,13 +245,13 @@ impl Ring {
             let (bytes, peer) = (parcel.bytes.len(), parcel.to as c_int);
             // SAFETY: `from` points to `bytes` bytes on this device. They are neither freed nor
             // written before the stream has done its work up to here, because the parcel is
-            // freed in stream order. The communicator is valid.
+            // used and freed in stream order. The communicator is valid.
             let code = unsafe { (nccl.ncclSend)(from, bytes, BYTES, peer, comm, stream) };
             given = given.and(nccl.said("ncclSend", code));
         }
-        for (expected, here) in receives {
-            let to = here.device_address() as *mut c_void;
-            let (bytes, peer) = (here.len(), expected.from as c_int);
+        for expected in receives {
+            let to = expected.room.device_address() as *mut c_void;
+            let (bytes, peer) = (expected.room.len(), expected.from as c_int);
             // SAFETY: as above; nothing reads the bytes before, in the order of the stream.
             let code = unsafe { (nccl.ncclRecv)(to, bytes, BYTES, peer, comm, stream) };
             given = given.and(nccl.said("ncclRecv", code));
@@ -314,25 +323,37 @@ impl Transport for Ring {
         for given in peers.chain(incoming.iter().map(|it| it.from)) {
             require_rank(given, self.size())?;
         }
-        for parcel in &outgoing {
-            device.require("a message", &parcel.bytes)?;
+        let messages = outgoing.iter().map(|it| &it.bytes);
+        for buffer in messages.chain(incoming.iter().map(|it| &it.room)) {
+            device.require("a message", buffer)?;
         }
-        let room = |expected: Expected| Ok((expected, device.zeros(expected.bytes)?));
-        let rooms = incoming
-            .into_iter()
-            .map(room)
-            .collect::<Result<Vec<_>, Error>>()?;
-        self.wait_for_all_but(AHEAD, deadline)?;
-        let group = device.with_cuda_stream(|stream| self.group(&outgoing, &rooms, stream))?;
+        // A recording contains no question to the driver, and its events tell nothing.
+        let is_recording = device.is_recording();
+        if !is_recording {
+            self.wait_for_all_but(AHEAD, deadline)?;
+        }
+        let group = device.with_cuda_stream(|stream| self.group(&outgoing, &incoming, stream))?;
         let code = self.noted(group)?;
         // Only then are the messages in the stream, before later work.
         self.done("ncclGroupEnd", code, deadline)?;
-        self.under_way
-            .borrow_mut()
-            .push_back(device.record_event()?);
+        if !is_recording {
+            self.is_under_way(device)?;
+        }
         Ok(Box::new(move || {
-            Ok(rooms.into_iter().map(|(_, here)| here).collect())
+            Ok(Arrived {
+                messages: incoming.into_iter().map(|it| it.room).collect(),
+                spare: outgoing.into_iter().map(|it| it.bytes).collect(),
+            })
         }))
+    }
+
+    fn recordable(&self) -> Result<(), &'static str> {
+        Ok(())
+    }
+
+    fn replayed(&self, device: &Device, deadline: Duration) -> Result<(), Error> {
+        self.is_under_way(device)?;
+        self.wait_for_all_but(AHEAD, deadline)
     }
 
     fn settle(&self, deadline: Duration) -> Result<(), Error> {

@@ -406,8 +406,8 @@ unsafe fn batch<S: Terms<ARRAYS>, const ARRAYS: usize, const TILES: usize>(
     });
     *tile += TILES as u32;
     unrolled::<ARRAYS>(|a| {
-        // SAFETY: within the tiles or at their end.
-        vectors[a] = unsafe { vectors[a].add(TILES * THREADS as usize) };
+        // Behind the last tiles it may point beyond the array, where nothing is read.
+        vectors[a] = vectors[a].wrapping_add(TILES * THREADS as usize);
     });
 }
 

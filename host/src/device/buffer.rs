@@ -255,6 +255,36 @@ impl<T: Element> Buffer<T> {
         }
     }
 
+    /// A buffer of these elements, [`into_vec`](Self::into_vec) the other way round: on
+    /// [`Device::cpu`] it is their memory, to other devices they are copied.
+    ///
+    /// ```
+    /// use halo_gpu::{Buffer, Device};
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// let values = vec![1, 2, 3];
+    /// let place = values.as_ptr();
+    /// let buffer = Buffer::from_vec(&Device::cpu(), values)?;
+    /// assert_eq!(buffer.into_vec()?.as_ptr(), place);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::upload`].
+    pub fn from_vec(device: &Device, values: Vec<T>) -> Result<Self, Error> {
+        if !matches!(device.backend(), Backend::Cpu) || size_of_val(&values[..]) == 0 {
+            return device.upload(&values);
+        }
+        Ok(Self {
+            len: values.len(),
+            shape: Shape::Line(values.len()),
+            storage: Storage::Host(values),
+            device: device.clone(),
+        })
+    }
+
     /// Copies all elements to `values`.
     ///
     /// ```

@@ -62,4 +62,4 @@ pub use view::{View, ViewMut};
 
 pub(crate) use buffer::Lent;
 pub(crate) use handle::Backend;
-pub(crate) use tally::Tally;
+pub use tally::Tally;

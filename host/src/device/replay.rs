@@ -119,6 +119,19 @@ impl Device {
     }
 }
 
+impl Device {
+    /// Whether this thread's work for the device is being [recorded](Self::record) as a graph, in
+    /// which there is no waiting and no allocating.
+    #[must_use]
+    pub fn is_recording(&self) -> bool {
+        match self.backend() {
+            Backend::Cpu | Backend::Emulator(_) => false,
+            #[cfg(halo_cuda)]
+            Backend::Cuda(cuda) => cuda.is_recording(),
+        }
+    }
+}
+
 impl Replay<'_> {
     /// Does everything that was recorded once more: on CUDA devices queued behind
     /// all earlier work, without waiting for its end.
@@ -159,7 +172,7 @@ impl fmt::Debug for Replay<'_> {
 
 impl Tally {
     /// Counts this thread's work for `device`: now or, in a recording for a graph, at every replay.
-    pub(crate) fn add(&self, device: &Device, more: u64) {
+    pub fn add(&self, device: &Device, more: u64) {
         match device.backend() {
             Backend::Cpu | Backend::Emulator(_) => self.count(more),
             #[cfg(halo_cuda)]

@@ -3,15 +3,34 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Counts an operation on a device, including those in replays.
+/// Counts operations of a device, including those in [replays](crate::Replay).
 ///
-/// A plain number would count the recording of work, and not its replays.
+/// A plain number would count the recording of work, and not its replays:
+///
+/// ```
+/// use halo_gpu::{Device, Tally};
+///
+/// # fn main() -> Result<(), halo_gpu::Error> {
+/// let (device, rounds) = (Device::best(), Tally::default());
+/// let mut field = device.zeros::<f32>(1000)?;
+/// let mut replay = device.record(10, || {
+///     field.fill(1.0)?;
+///     rounds.add(&device, 1);
+///     Ok(())
+/// })?;
+/// assert_eq!(rounds.get(), 1); // once to see that it can be done
+/// replay.run()?;
+/// assert_eq!(rounds.get(), 11);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Default)]
-pub(crate) struct Tally(Arc<AtomicU64>);
+pub struct Tally(Arc<AtomicU64>);
 
 impl Tally {
     /// The number now.
-    pub(crate) fn get(&self) -> u64 {
+    #[must_use]
+    pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 

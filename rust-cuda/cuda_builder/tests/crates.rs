@@ -228,7 +228,7 @@ fn the_same_sources_give_the_same_ptx_anywhere() {
         assert!(here.text == there.text, "{name} differs");
         let again = build(
             &CudaBuilder::new(copy.join(below))
-                // Where the kernels of a build script go as well.
+                // The directory that the kernels of a build script have, too.
                 .target_dir(outer_target_dir().join("cuda-builder"))
                 .debug(DebugInfo::LineTables),
         );

@@ -207,6 +207,11 @@ pub(in crate::device) struct Graph {
 }
 
 impl CudaDevice {
+    /// Whether this thread's work is being recorded.
+    pub(in crate::device) fn is_recording(&self) -> bool {
+        self.core.recorder.stream().is_some()
+    }
+
     /// Runs `work` once and then records it `count` times.
     ///
     /// The first run loads modules and sets constants, which a recording cannot.

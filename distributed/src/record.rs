@@ -1,0 +1,136 @@
+//! Work of ranks that is recorded, messages included, and done again and again.
+
+use crate::{Communicator, Error};
+use halo_gpu::{Device, DeviceKind};
+use std::cell::Cell;
+use std::fmt;
+use std::rc::Rc;
+
+/// Work that [`Communicator::record`] has recorded.
+pub struct Replay<'a> {
+    replay: halo_gpu::Replay<'a>,
+    communicator: &'a Communicator,
+    failed: Failed,
+}
+
+/// An error of the work that is none of its device.
+type Failed = Rc<Cell<Option<Error>>>;
+
+impl Communicator {
+    /// Runs `work` once and records it `count` times, to be done again by [`Replay::run`]:
+    /// [`Device::record`] for work of several ranks, with its exchanges. All ranks record the same.
+    ///
+    /// On CUDA devices the recording is a graph, and a replay costs the host one call, however many
+    /// steps and exchanges it has. That needs messages over NCCL
+    /// ([`with_nccl`](Self::with_nccl)), or a single rank. On the CPU and the emulator a replay
+    /// calls `work` again, over any transport.
+    ///
+    /// Plates, stencils and bodies exchange at the start of each recorded call, and compute
+    /// nothing ahead: give `iterate` and `steps` as many steps as the ghost points allow, or a
+    /// multiple. No result has other bits.
+    ///
+    /// ```
+    /// use halo_distributed::{Decomposition, Error, heat2d};
+    /// use halo_gpu::heat2d::Heat2d;
+    /// use halo_gpu::{Device, Shape2};
+    ///
+    /// # fn main() -> Result<(), Error> {
+    /// let heat = Heat2d::dirichlet(Shape2::new(40, 30))?;
+    /// let iterations = halo_distributed::run(2, |communicator| {
+    ///     let slabs = Decomposition::slabs([40, 30], 2)?;
+    ///     let hot = |[i, _]: [usize; 2]| if i == 0 { 1.0_f32 } else { 0.0 };
+    ///     let device = Device::cpu();
+    ///     let mut plate = heat2d::Plate::new(&communicator, &device, heat, slabs, 4, hot)?;
+    ///     // Twenty exchanges, each followed by four iterations.
+    ///     let mut replay = communicator.record(&device, 20, || plate.iterate(4))?;
+    ///     replay.run()?;
+    ///     replay.run()?;
+    ///     drop(replay); // the plate can be used again
+    ///     Ok(plate.iterations())
+    /// })?;
+    /// assert_eq!(iterations, [164, 164]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotRecordable`] for several ranks with CUDA devices whose messages go by a
+    /// transport that a graph cannot contain; [`Error::Elsewhere`] where another rank has failed; the
+    /// errors of `work`; [`Error::Device`] as [`Device::record`].
+    pub fn record<'a>(
+        &'a self,
+        device: &Device,
+        count: usize,
+        mut work: impl FnMut() -> Result<(), Error> + 'a,
+    ) -> Result<Replay<'a>, Error> {
+        if device.kind() == DeviceKind::Cuda && self.size() > 1 {
+            self.require_recordable()?;
+        }
+        let failed = Failed::default();
+        let told = Rc::clone(&failed);
+        let work = move || {
+            let _recording = Recording::begin(self);
+            work().map_err(|error| match error {
+                Error::Device(error) => error,
+                error => {
+                    told.set(Some(error));
+                    halo_gpu::Error::NotReplayable {
+                        operation: "work that fails",
+                    }
+                }
+            })
+        };
+        let recorded = device.record(count, work);
+        let recorded = recorded.map_err(|error| failed.take().unwrap_or(Error::Device(error)));
+        Ok(Replay {
+            replay: self.together(recorded)?,
+            communicator: self,
+            failed,
+        })
+    }
+}
+
+impl Replay<'_> {
+    /// Does everything that was recorded once more, on all ranks; on CUDA devices without waiting for
+    /// its end.
+    ///
+    /// # Errors
+    ///
+    /// As [`halo_gpu::Replay::run`]; as [`Transport::exchange`](crate::Transport::exchange).
+    pub fn run(&mut self) -> Result<(), Error> {
+        self.replay
+            .run()
+            .map_err(|error| self.failed.take().unwrap_or(Error::Device(error)))?;
+        self.communicator.replayed(self.replay.device())
+    }
+
+    /// How many times the work was recorded: what [`run`](Self::run) does as often.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.replay.count()
+    }
+}
+
+/// While it is there, the communicator's rank does recorded work.
+struct Recording<'a>(&'a Cell<bool>);
+
+impl<'a> Recording<'a> {
+    fn begin(communicator: &'a Communicator) -> Self {
+        let recording = communicator.recording();
+        recording.set(true);
+        Self(recording)
+    }
+}
+
+impl Drop for Recording<'_> {
+    fn drop(&mut self) {
+        self.0.set(false);
+    }
+}
+
+impl fmt::Debug for Replay<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.replay.fmt(f)
+    }
+}
