@@ -504,6 +504,7 @@ impl<T: Real> Line<'_, T> {
             let images = Images::of(self.rule, self.len);
             let mut sum = T::ZERO;
             let mut begin = 0;
+            // equivalent mutant (comparison): once more, with no point left
             while begin < radius {
                 keep_rolled();
                 let mut pairs = [(T::ZERO, T::ZERO); MAX_RADIUS];

@@ -281,27 +281,6 @@ mod tests {
     }
 
     #[test]
-    fn pencils_have_a_tile_and_a_thread_for_each_point_or_each_eighth() {
-        let launch = |geometry: Result<Geometry, Refusal>| {
-            let geometry = geometry.unwrap();
-            (geometry.grid, geometry.block, geometry.dynamic_shared_bytes)
-        };
-        let volume = Problem::volume;
-        assert_eq!(
-            launch(pencils::<0, 4>("x", &volume(64, 12, 5))),
-            ([3, 5, 1], [64, 4, 1], 72 * 4 * 4)
-        );
-        assert_eq!(
-            launch(pencils::<1, 32>("y", &volume(64, 40, 5))),
-            ([2, 5, 1], [32, 5, 1], 48 * 32 * 4)
-        );
-        assert_eq!(
-            launch(pencils::<2, 4>("z", &volume(8, 5, 61))),
-            ([2, 5, 1], [4, 61, 1], 69 * 4 * 4)
-        );
-    }
-
-    #[test]
     fn pencils_are_no_longer_than_a_block() {
         for len in [MAX_PENCIL_LEN, MAX_PENCIL_LEN + 1] {
             let fits = len == MAX_PENCIL_LEN;
