@@ -1,6 +1,7 @@
 //! elementwise: the ports and the kernels on every device.
 
-use halo_gpu::{Buffer, Device, Error, Scalar, elementwise};
+use halo_gpu::elementwise::{self, Places};
+use halo_gpu::{Buffer, Device, DeviceKind, Error, Scalar};
 use halo_tests::property::{self, Faults, device, rarely};
 use halo_tests::{Bits, assert_same_bits, devices, for_each, rng};
 use proptest::prelude::*;
@@ -51,7 +52,7 @@ fn updates_have_the_bits_of_their_definitions_everywhere() {
                 change.abs()
             });
             let largest = changes.fold(0.0, f64::max);
-            let few = |device: &Device| len < 10_000 || device.kind() == halo_gpu::DeviceKind::Cpu;
+            let few = |device: &Device| len < 10_000 || device.kind() == DeviceKind::Cpu;
             for_each("device", devices().into_iter().filter(few), |device| {
                 let (on_device, mut out) = (device.upload(&x).unwrap(), device.upload(&y).unwrap());
                 let found: f64 = elementwise::largest_difference(&on_device, &out)
@@ -69,6 +70,42 @@ fn updates_have_the_bits_of_their_definitions_everywhere() {
                 out.copy_from_slice(&y).unwrap();
                 elementwise::clamp(&mut out, low, high).unwrap();
                 assert_same_bits(&out.to_vec().unwrap(), &bounded, |at| {
+                    format!("element {at}")
+                });
+            });
+        }
+    }
+    check::<f32>();
+    check::<f64>();
+}
+
+#[test]
+fn values_go_to_their_places_and_nowhere_else() {
+    fn check<T: Number>() {
+        let mut rng = rng();
+        for (count, apart) in [(0, 1), (1, 1), (3, 5), (257, 1), (1000, 40), (70_000, 3)] {
+            let mut next = 0;
+            let mut place = || {
+                next += rng.random_range(1..=apart);
+                next - 1
+            };
+            let at: Vec<usize> = (0..count).map(|_| place()).collect();
+            let len = at.last().map_or(0, |last| last + 1) + rng.random_range(0..2);
+            let (values, before) = (random::<T>(&mut rng, count), random::<T>(&mut rng, len));
+            let mut expected = before.clone();
+            for (&at, &value) in at.iter().zip(&values) {
+                expected[at] = value;
+            }
+            let few = |device: &Device| count < 10_000 || device.kind() == DeviceKind::Cpu;
+            for_each("device", devices().into_iter().filter(few), |device| {
+                let places = Places::new(&device, &at).unwrap();
+                assert_eq!((places.len(), places.is_empty()), (count, count == 0));
+                let (some, mut y) = (
+                    device.upload(&values).unwrap(),
+                    device.upload(&before).unwrap(),
+                );
+                elementwise::put(some.view(..).unwrap(), &places, &mut y).unwrap();
+                assert_same_bits(&y.to_vec().unwrap(), &expected, |at| {
                     format!("element {at}")
                 });
             });
@@ -179,6 +216,37 @@ fn number() -> impl Strategy<Value = f64> {
 
 proptest! {
     #![proptest_config(property::cases(256))]
+
+    #[test]
+    fn places_get_the_error_they_deserve(
+        at in proptest::collection::vec(0..9_usize, 0..4),
+        lens in [0..4_usize, 0..12_usize],
+        away in [rarely(4), rarely(4)],
+        device in device(),
+    ) {
+        let ascends = Faults::none().and(
+            !at.windows(2).all(|pair| pair[0] < pair[1]),
+            "InvalidParameter",
+            "the one before".to_owned(),
+        );
+        let elsewhere = Device::emulator();
+        let of = |away: bool| if away { &elsewhere } else { &device };
+        let places = Places::new(of(away[0]), &at);
+        let (values, mut y) = (of(away[1]).zeros::<f32>(lens[0])?, device.zeros(lens[1])?);
+        if let Ok(places) = &places {
+            let end = at.last().map_or(0, |last| last + 1);
+            let words = |what: &str, given, required| {
+                format!("elementwise: {what} has {given} elements, but must have {required}")
+            };
+            Faults::none()
+                .and(lens[0] != at.len(), "LengthMismatch", words("values", lens[0], at.len()))
+                .and(lens[1] < end, "LengthMismatch", words("y", lens[1], end))
+                .and(away[0], "DeviceMismatch", "elementwise: places is on")
+                .and(away[1], "DeviceMismatch", "elementwise: values is on")
+                .judge(elementwise::put(values.view(..)?, places, &mut y))?;
+        }
+        ascends.judge(places.map(drop))?;
+    }
 
     #[test]
     fn updates_get_the_error_they_deserve(

@@ -1,12 +1,15 @@
 //! Tests of user-written stencils: for any update, shape, boundaries and device, the bits are those
 //! of a plain interpreter.
 
+use halo_gpu::heat3d::{Heat3d, Kernels};
 use halo_gpu::stencil::{
     MAX_BOX, MAX_RADIUS, Neighbourhood, Number, PointUpdate, Reach, Real, Run, Stencil, Value,
 };
-use halo_gpu::{Axis, Boundary, Device, DeviceKind, Error, Grid, Grid2, Grid3, Shape2, Shape3};
+use halo_gpu::{
+    Axis, Boundary, Device, DeviceKind, Error, Field3, Grid, Grid2, Grid3, Shape2, Shape3,
+};
 use halo_tests::property::{awkward, cases};
-use halo_tests::{assert_same_bits, kernel_devices, rng};
+use halo_tests::{assert_same_bits, for_each, kernel_devices, rng};
 use proptest::prelude::*;
 use rand::{Rng, RngExt};
 
@@ -754,6 +757,41 @@ halo_stencil::stencil! {
     pub near3_f64: Near<f64, 3>, f64, (a, b, c) -> (x, y)
 }
 
+/// The element of a field that a point is.
+fn element_of<const D: usize>(point: [usize; D], extents: [usize; 3]) -> usize {
+    let axes = point.iter().zip(extents).rev();
+    axes.fold(0, |element, (at, n)| element * n + at)
+}
+
+/// A value that is another one at each point and after each step.
+fn value_at<const D: usize>(point: [usize; D], step: u64) -> f32 {
+    let axes = point.iter().zip([3, 5, 7]);
+    let number: usize = axes.map(|(at, factor)| at * factor).sum();
+    ((number as u64 + 11 * step) % 29) as f32 / 16.0 - 0.75
+}
+
+/// Points of an output, and whether their values change.
+type Some<const D: usize> = (usize, Vec<[usize; D]>, bool);
+
+/// Points whose values are given: layers at the ends, some anywhere, some twice, or none.
+fn some_points<const D: usize>(rng: &mut impl Rng, grid: &Grid<D>) -> Vec<Some<D>> {
+    let mut all = Vec::new();
+    for _ in 0..rng.random_range(0..4) {
+        let points: Vec<[usize; D]> = if rng.random_bool(0.5) {
+            let layers = std::array::from_fn(|_| [(); 2].map(|()| rng.random_range(0..3)));
+            grid.rim(layers).collect()
+        } else {
+            let count = rng.random_range(0..20);
+            let extents: [usize; D] = std::array::from_fn(|axis| grid.extent(Axis::ALL[axis]));
+            (0..count)
+                .map(|_| extents.map(|n| rng.random_range(0..n)))
+                .collect()
+        };
+        all.push((rng.random_range(0..2), points, rng.random_bool(0.5)));
+    }
+    all
+}
+
 /// Some steps of a random program on a grid, on all devices; the boundaries are of all kinds,
 /// and mostly such that those of the fields that change agree.
 macro_rules! check_steps {
@@ -777,13 +815,34 @@ macro_rules! check_steps {
             let mut fields: [Vec<$real>; 3] =
                 std::array::from_fn(|_| (0..points).map(|_| rng.random_range(-1.0..1.0)).collect());
             let given = fields.clone();
-            for _ in 0..steps {
+            let held = some_points::<$d>(rng, stencil.grid());
+            let set = |fields: &mut [Vec<$real>; 3], step: u64| {
+                for (output, points, drives) in &held {
+                    for &point in points {
+                        let after = if *drives { step } else { 0 };
+                        let element = element_of(point, extents);
+                        fields[*output][element] = value_at(point, after) as $real;
+                    }
+                }
+            };
+            set(&mut fields, 0);
+            for step in 1..=steps {
                 let [x, y] = interpreted(&program, extents, &of_fields, &fields);
                 (fields[0], fields[1]) = (x, y);
+                set(&mut fields, step as u64);
             }
             for device in devices {
                 let inputs = given.each_ref().map(|field| &field[..]);
                 let mut run = stencil.start(device, inputs).unwrap();
+                for (output, points, drives) in held.clone() {
+                    if drives {
+                        let value = |point, step| value_at(point, step) as $real;
+                        run.drive(output, points, value).unwrap();
+                    } else {
+                        let value = |point| value_at(point, 0) as $real;
+                        run.hold(output, points, value).unwrap();
+                    }
+                }
                 run.steps(steps).unwrap();
                 assert_eq!(run.steps_taken(), steps as u64);
                 for (field, expected) in fields.iter().enumerate() {
@@ -834,6 +893,115 @@ fn many_steps_have_the_bits_of_an_interpreter() {
     steps2_f64(&mut rng, [6000, 40, 1], 5, on_cpu);
     steps3_f32(&mut rng, [60, 51, 43], 5, on_cpu);
     steps3_f64(&mut rng, [33, 40, 61], 4, on_cpu);
+}
+
+/// A plane wave that comes in at two ends of a square and leaves at the others, with the exact
+/// values at the ends: `sin(k · x - ω t)` at 1 for |k| = ω. The largest error where it has gone by.
+fn error_of_a_driven_wave(device: &Device, n: usize) -> f64 {
+    let (h, courant_squared) = (1.0 / (n - 1) as f64, 0.4_f64);
+    let step = courant_squared.sqrt() * h;
+    let exact = move |[i, j]: [usize; 2], steps: f64| {
+        let along = 0.6 * i as f64 * h + 0.8 * j as f64 * h;
+        (5.0 * (along - steps * step)).sin()
+    };
+    let grid = plane([n, n, 1]);
+    let stencil = Stencil::new(Wave { courant_squared }, grid).unwrap();
+    let points = || (0..n).flat_map(|j| (0..n).map(move |i| [i, j]));
+    let at = |steps| -> Vec<f64> { points().map(|point| exact(point, steps)).collect() };
+    let mut run = stencil.start(device, [&at(0.0), &at(-1.0)]).unwrap();
+    let rim = grid.rim([[1, 1]; 2]);
+    run.drive(0, rim, move |point, step| exact(point, step as f64))
+        .unwrap();
+    let steps = 2 * (n - 1);
+    run.steps(steps).unwrap();
+    let now = run.to_vec(0).unwrap();
+    let errors = now.iter().zip(at(steps as f64));
+    errors
+        .map(|(now, exact)| (now - exact).abs())
+        .fold(0.0, f64::max)
+}
+
+#[test]
+fn ends_that_are_functions_of_position_and_time_keep_the_order_of_the_scheme() {
+    for device in devices() {
+        let errors = [9, 17, 33].map(|n| error_of_a_driven_wave(&device, n));
+        for pair in errors.windows(2) {
+            let order = (pair[0] / pair[1]).log2();
+            assert!((1.8..2.3).contains(&order), "order {order} of {errors:?}");
+        }
+    }
+}
+
+/// Of the library's own kernels, so on GPUs as well.
+#[test]
+fn held_and_driven_ends_have_the_same_bits_on_all_devices() {
+    fn check<T: Kernels>(device: &Device) -> Vec<T> {
+        let shape = Shape3::new(36, 13, 11);
+        let grid = Grid3::new(shape, [1.0; 3]).unwrap();
+        let heat = Heat3d::new(grid);
+        let start = Field3::from_fn(shape, |i, j, k| T::nearest(((i + j * k) % 7) as f64));
+        let mut run = heat.start(device, &start.unwrap()).unwrap();
+        let value = |point, step| T::nearest(value_at(point, step).into());
+        let still = move |point| value(point, 0);
+        run.hold(0, grid.rim([[2, 0], [0, 1], [0, 0]]), still)
+            .unwrap();
+        run.drive(0, grid.rim([[0, 1], [0, 0], [1, 1]]), value)
+            .unwrap();
+        for steps in [1, 9, 30] {
+            run.steps(steps).unwrap();
+        }
+        assert_eq!(run.at(0, [7, 5, 10]).unwrap(), value([7, 5, 10], 40));
+        assert_eq!(run.at(0, [1, 5, 6]).unwrap(), still([1, 5, 6]));
+        run.release();
+        run.steps(2).unwrap();
+        assert_ne!(run.at(0, [1, 5, 6]).unwrap(), still([1, 5, 6]));
+        run.to_vec(0).unwrap()
+    }
+    let (f32s, f64s) = (check::<f32>(&Device::cpu()), check::<f64>(&Device::cpu()));
+    for_each("device", halo_tests::devices(), |device| {
+        assert_same_bits(&check::<f32>(&device), &f32s, |at| format!("element {at}"));
+        assert_same_bits(&check::<f64>(&device), &f64s, |at| format!("element {at}"));
+    });
+}
+
+/// What is held is part of a recording. What is driven comes from the host, step by step, which no
+/// graph contains.
+#[test]
+fn recordings_have_what_is_held_and_refuse_what_is_driven() {
+    for_each("device", halo_tests::devices(), |device| {
+        let shape = Shape3::new(12, 5, 4);
+        let grid = Grid3::new(shape, [1.0; 3]).unwrap();
+        let start = Field3::filled(shape, 0.0_f64).unwrap();
+        let ends = || grid.rim([[1, 1], [0, 0], [0, 0]]);
+        let held = |steps: usize| {
+            let mut run = Heat3d::new(grid).start(&device, &start).unwrap();
+            run.hold(0, ends(), |[i, ..]| i as f64).unwrap();
+            run.steps(steps).unwrap();
+            run
+        };
+        let mut recorded = held(0);
+        let mut replay = device.record(3, || recorded.steps(2)).unwrap();
+        replay.run().unwrap();
+        drop(replay);
+        let is_graph = device.kind() == DeviceKind::Cuda;
+        // Once while it is recorded, then three times.
+        let expected = held(8);
+        assert_same_bits(
+            &recorded.to_vec(0).unwrap(),
+            &expected.to_vec(0).unwrap(),
+            |at| format!("element {at}"),
+        );
+
+        let mut run = Heat3d::new(grid).start(&device, &start).unwrap();
+        run.drive(0, ends(), |[i, ..], step| i as f64 + step as f64)
+            .unwrap();
+        let recorded = device.record(1, || run.steps(2)).map(drop);
+        match recorded {
+            Err(Error::NotReplayable { .. }) if is_graph => {}
+            Ok(()) if !is_graph => {}
+            other => panic!("{other:?}"),
+        }
+    });
 }
 
 /// The suite's own: the image of a place far beyond a short axis.
@@ -893,6 +1061,44 @@ proptest! {
         prop_assert_eq!(moved.is_ok(), offset <= 1);
         let mut plan = stencil.plan(&device).unwrap();
         plan.set_update(Wave { courant_squared: 0.1 }).unwrap();
+    }
+
+    #[test]
+    fn points_with_values_are_refused_or_have_them(
+        device in prop_oneof![3 => Just(Device::cpu()), 1 => Just(Device::emulator())],
+        output in 0..3_usize,
+        point in [0..7_usize, 0..7_usize],
+        value in awkward(),
+        when in 0..4_u64,
+        steps in 0..4_usize,
+    ) {
+        let (stencil, mode) = standing(6);
+        let mut run = stencil.start(&device, [&mode, &mode]).unwrap();
+        let is_one = output == 0 && point.iter().all(|&at| at < 6);
+        let held = run.hold(output, [[0, 0], point], |_| value);
+        match (&held, is_one, value.is_finite()) {
+            (Ok(()), true, true) => prop_assert_eq!(run.at(0, point).unwrap(), value),
+            (Err(Error::NonFinite { .. }), true, false) => {}
+            (Err(Error::InvalidParameter { .. }), false, _) => {}
+            other => prop_assert!(false, "{:?}", other),
+        }
+        run.release();
+        let changes = move |_, step| if step == when { value } else { 0.5 };
+        let driven = run.drive(output, [point; 2], changes);
+        let starts = is_one && (when > 0 || value.is_finite());
+        prop_assert_eq!(driven.is_ok(), starts);
+        if starts {
+            let (taken, fails) = (run.steps(steps), when as usize <= steps && !value.is_finite());
+            prop_assert_eq!(taken.is_err(), fails);
+            if fails {
+                let is_named = matches!(taken, Err(Error::NonFinite { .. }));
+                prop_assert!(is_named);
+                prop_assert!(run.steps_taken() < when);
+            } else {
+                let now = if steps as u64 == when { value } else { 0.5 };
+                prop_assert_eq!(run.at(0, point).unwrap(), now);
+            }
+        }
     }
 
     #[test]

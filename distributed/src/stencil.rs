@@ -428,8 +428,91 @@ where
         Ok(())
     }
 
-    /// Where this rank's part has a point of the grid, if it is the rank's own.
-    fn own_place(&self, point: [usize; D]) -> Result<Option<[usize; D]>, Error> {
+    /// Gives points of the whole grid values that no step changes, as
+    /// [`halo_gpu::stencil::Run::hold`]. All ranks give the same points and values; a rank asks for
+    /// those of the points that it has. From now on rims are not computed ahead.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Disagreement`] unless all ranks give as many points of the same output, and as there.
+    pub fn hold(
+        &mut self,
+        output: usize,
+        points: impl IntoIterator<Item = [usize; D]>,
+        mut value: impl FnMut([usize; D]) -> T,
+    ) -> Result<(), Error> {
+        let whole = self.whole();
+        self.give(output, points, |part, places| {
+            part.hold(output, places, |place| value(whole.point(place)))
+        })
+    }
+
+    /// As [`hold`](Self::hold), with values that change with time, as
+    /// [`halo_gpu::stencil::Run::drive`]: steps before a checkpoint count.
+    ///
+    /// # Errors
+    ///
+    /// As [`hold`](Self::hold); then [`steps`](Self::steps) fails as there.
+    pub fn drive(
+        &mut self,
+        output: usize,
+        points: impl IntoIterator<Item = [usize; D]>,
+        value: impl Fn([usize; D], u64) -> T + Send + Sync + 'static,
+    ) -> Result<(), Error> {
+        let (whole, before) = (self.whole(), self.steps_before);
+        self.give(output, points, |part, places| {
+            part.drive(output, places, move |place, step| {
+                value(whole.point(place), before + step)
+            })
+        })
+    }
+
+    /// Lets all points go that are held or driven, on this rank; all ranks call this.
+    pub fn release(&mut self) {
+        self.part.release();
+    }
+
+    /// Gives the part's points of these to `begin`.
+    fn give(
+        &mut self,
+        output: usize,
+        points: impl IntoIterator<Item = [usize; D]>,
+        begin: impl FnOnce(
+            &mut stencil::Run<U, T, D, INPUTS, OUTPUTS>,
+            Vec<[usize; D]>,
+        ) -> Result<(), halo_gpu::Error>,
+    ) -> Result<(), Error> {
+        let whole = self.whole();
+        let mut count = 0_usize;
+        let mut places = Ok(Vec::new());
+        for point in points {
+            count += 1;
+            if let Err(error) = self.require_point(point) {
+                places = Err(error);
+            }
+            if let Ok(places) = &mut places {
+                whole.add_places(point, places);
+            }
+        }
+        let communicator = self.communicator;
+        communicator.agree("the points with values of their own", &(output, count))?;
+        let begun = places.and_then(|places| Ok(begin(&mut self.part, places)?));
+        communicator.together(begun)?;
+        self.rims = None;
+        Ok(())
+    }
+
+    /// The part's place in the whole grid.
+    fn whole(&self) -> Whole<D> {
+        Whole {
+            points: self.ghosts.decomposition().points(),
+            start: self.ghosts.block().start,
+            below: self.ghosts.planes().map(|[below, _]| below),
+            extents: self.ghosts.extents(),
+        }
+    }
+
+    fn require_point(&self, point: [usize; D]) -> Result<(), Error> {
         let points = self.ghosts.decomposition().points();
         if point.iter().zip(&points).any(|(at, points)| at >= points) {
             return Err(Error::InvalidParameter {
@@ -439,6 +522,12 @@ where
                 required: format!("one of {}", self.stencil.shape()),
             });
         }
+        Ok(())
+    }
+
+    /// Where this rank's part has a point of the grid, if it is the rank's own.
+    fn own_place(&self, point: [usize; D]) -> Result<Option<[usize; D]>, Error> {
+        self.require_point(point)?;
         let (block, planes) = (self.ghosts.block(), self.ghosts.planes());
         let mut place = [0; D];
         for axis in 0..D {
@@ -463,6 +552,47 @@ where
     #[must_use]
     pub const fn stencil(&self) -> &Stencil<U, T, D, INPUTS, OUTPUTS> {
         &self.stencil
+    }
+}
+
+/// The place of a rank's part, ghost points included, in the whole grid.
+#[derive(Debug, Clone, Copy)]
+struct Whole<const D: usize> {
+    points: [usize; D],
+    /// The first of the rank's own points.
+    start: [usize; D],
+    /// Planes of ghost points before it.
+    below: [usize; D],
+    /// Points of the part.
+    extents: [usize; D],
+}
+
+impl<const D: usize> Whole<D> {
+    /// The point of the grid that a place in the part is; ghost points may lie beyond periodic ends.
+    fn point(&self, place: [usize; D]) -> [usize; D] {
+        std::array::from_fn(|axis| {
+            let n = self.points[axis];
+            (place[axis] + n + self.start[axis] - self.below[axis]) % n
+        })
+    }
+
+    /// Adds all places in the part that a point of the grid has.
+    fn add_places(&self, point: [usize; D], places: &mut Vec<[usize; D]>) {
+        let first = places.len();
+        places.push([0; D]);
+        for axis in 0..D {
+            let n = self.points[axis];
+            let nearest = (point[axis] + n + self.below[axis] - self.start[axis]) % n;
+            let along = (nearest..self.extents[axis]).step_by(n);
+            let so_far = places.split_off(first);
+            for at in along {
+                places.extend(so_far.iter().map(|place| {
+                    let mut place = *place;
+                    place[axis] = at;
+                    place
+                }));
+            }
+        }
     }
 }
 

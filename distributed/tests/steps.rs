@@ -301,9 +301,12 @@ fn own_stencils_of_several_fields_with_a_past() {
     let walls = [Boundary::Dirichlet(0.5), Boundary::NeumannHalfway];
     // The kernel of this suite is in no PTX, so that no CUDA device has it.
     for way in [CPU, EMULATOR] {
-        for (ends, around) in [
-            ([periodic; 2], [true; 2]),
-            ([walls, periodic], [false, true]),
+        for (ends, around, gives) in [
+            ([periodic; 2], [true; 2], false),
+            ([walls, periodic], [false, true], false),
+            // With points whose values are given, from the first step on and later.
+            ([periodic; 2], [true; 2], true),
+            ([walls, periodic], [false, true], true),
         ] {
             let mut stencil = pair_with_ends(ends).expect("a stencil");
             if ends[0] == walls {
@@ -319,7 +322,19 @@ fn own_stencils_of_several_fields_with_a_past() {
             });
             let one = stencil.start(&way.one(), inputs.each_ref().map(Vec::as_slice));
             let mut one = one.expect("one device");
-            one.steps(11).expect("one device");
+            let rim = || stencil.grid().rim([[1, 2], [2, 0]]);
+            let inner = || (0..29).map(|j| [(j * 5) % 33, j]);
+            let held = |[i, j]: [usize; 2]| noise::<f32>(7 * i + j);
+            let driven =
+                |[i, j]: [usize; 2], step: u64| noise::<f32>(i + 3 * j + 99 * step as usize);
+            if gives {
+                one.hold(1, rim(), held).expect("one device");
+            }
+            one.steps(5).expect("one device");
+            if gives {
+                one.drive(0, inner(), driven).expect("one device");
+            }
+            one.steps(6).expect("one device");
             let right: [_; 5] =
                 std::array::from_fn(|field| bits(&one.to_vec(field).expect("one device")));
             for ranks in RANKS.into_iter().filter(|&ranks| way.takes(ranks)) {
@@ -334,7 +349,13 @@ fn own_stencils_of_several_fields_with_a_past() {
                                 width,
                                 value,
                             )?;
+                            if gives {
+                                run.hold(1, rim(), held)?;
+                            }
                             run.steps(5)?;
+                            if gives {
+                                run.drive(0, inner(), driven)?;
+                            }
                             run.steps(6)?;
                             let all = (0..5).map(|field| Ok(bits(&run.gather(field)?)));
                             all.collect::<Result<Vec<_>, Error>>()
@@ -464,6 +485,16 @@ fn points_that_are_none_are_refused() {
             run.at(0, [0, 29]),
             Err(Error::InvalidParameter { .. })
         ));
+        let outside = run.hold(0, [[3, 3], [33, 0]], |_| 1.0);
+        assert!(matches!(outside, Err(Error::InvalidParameter { .. })));
+        let no_output = run.drive(2, [[3, 3]], |_, _| 1.0);
+        assert!(no_output.is_err());
+        let ranks = communicator.rank();
+        let different = run.hold(0, (0..=ranks).map(|i| [i, 0]), |_| 1.0);
+        assert!(matches!(different, Err(Error::Disagreement { .. })));
+        // The value of one rank's point.
+        let no_number = run.hold(0, [[3, 3]], |_| f32::NAN);
+        assert!(no_number.is_err());
         run.add(0, [33, 0], 1.0)
     });
     for error in errors {

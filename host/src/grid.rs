@@ -31,7 +31,9 @@ pub enum Boundary {
     /// The period is `n - 1` spacings: both end points are stored, and they are the same
     /// physical point.
     PeriodicWithEndpoint,
-    /// All points beyond the end have this value, in the unit of the field.
+    /// All points beyond the end have this value, in the unit of the field. A value that is a
+    /// function of position and time is one of points of the grid:
+    /// [`stencil::Run::drive`](crate::stencil::Run::drive).
     Dirichlet(f64),
     /// The end point lies on the boundary and keeps the value that it has; nothing beyond it is
     /// used. Along an end of a grid of several axes the values may differ from point to point.
@@ -334,6 +336,44 @@ impl<const D: usize> Grid<D> {
             *spacing = 1.0 / intervals as f64;
         }
         Ok(self)
+    }
+
+    /// The points of the outermost layers, x fastest: `layers` says for each axis how many there are
+    /// at its first and at its last point.
+    ///
+    /// ```
+    /// use halo_gpu::{Grid2, Shape2};
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// let grid = Grid2::new(Shape2::new(5, 3), [1.0; 2])?;
+    /// assert_eq!(grid.rim([[1, 1], [1, 1]]).count(), 12);
+    /// // Two columns at the first end of x, one row at the last of y.
+    /// let corner: Vec<_> = grid.rim([[2, 0], [0, 1]]).collect();
+    /// assert_eq!(corner[..4], [[0, 0], [1, 0], [0, 1], [1, 1]]);
+    /// assert_eq!(corner[4..], [[0, 2], [1, 2], [2, 2], [3, 2], [4, 2]]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn rim(&self, layers: [[usize; 2]; D]) -> impl Iterator<Item = [usize; D]> + use<D> {
+        let extents = self.extents;
+        let rows = extents[1..].iter().product();
+        (0..rows).flat_map(move |row: usize| {
+            let (mut left, mut point, mut whole) = (row, [0; D], false);
+            for axis in 1..D {
+                let [low, high] = layers[axis];
+                point[axis] = left % extents[axis];
+                left /= extents[axis];
+                whole |= point[axis] < low || extents[axis] - point[axis] <= high;
+            }
+            let n = extents[0];
+            let [low, high] = if whole { [n, 0] } else { layers[0] };
+            let low = low.min(n);
+            let last = n - high.min(n - low);
+            (0..low).chain(last..n).map(move |i| {
+                point[0] = i;
+                point
+            })
+        })
     }
 
     /// Points along an axis; 1 along one that the grid does not have.

@@ -293,6 +293,7 @@ unsafe fn within<P: Points, const STEP: usize>(
         // SAFETY: the place is in the segment.
         unsafe { store_streaming(df.add(place as usize * line.stride).cast(), value) };
     };
+    // equivalent mutant (comparison): the other way gives the same points
     if first >= radius && line.len - end >= radius {
         // SAFETY: the place is on the lines, since it is at most a radius beyond the segment, which
         // is at least that far from both ends.
@@ -304,6 +305,7 @@ unsafe fn within<P: Points, const STEP: usize>(
     let load = |place: i32| {
         let stored = images.stored(place as u32);
         // SAFETY: the image of the place, or the first point.
+        // equivalent mutant (literal): there are two points or more, and the value is not used
         let value = unsafe { load_readonly(point(stored.unwrap_or(0)).cast::<P>()) };
         if stored.is_some() {
             value

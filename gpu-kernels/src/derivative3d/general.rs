@@ -306,6 +306,7 @@ unsafe fn along<T: Real, const AXIS: usize, const UNIT: usize>(
             table,
         };
         let df = df.add(begin + point as usize * stride);
+        // equivalent mutant (guard: made `false`): the other way gives the same points
         let reach = if AXIS == 0 { 1 } else { UNIT as u32 };
         // equivalent mutant (comparison): the other path gives the same points
         if left >= UNIT as u64 && point >= radius && line.len - point >= reach + radius {
@@ -322,6 +323,7 @@ unsafe fn along<T: Real, const AXIS: usize, const UNIT: usize>(
             return;
         }
         let mut k = 0;
+        // equivalent mutant (comparison: in `k < UNIT as u32`): the next thread's point, to the same bits
         while k < UNIT as u32 && u64::from(k) < left {
             keep_rolled();
             *df.add(k as usize * step) = if AXIS == 0 {
@@ -389,6 +391,7 @@ impl<T: Real> Line<'_, T> {
     unsafe fn derivative<const ORDER: usize>(self, radius: u32, p: u32) -> T {
         // SAFETY: as for all methods; `inside` has checked that the points exist.
         unsafe {
+            // equivalent mutant (guard: made `true`): the other way gives the same derivative
             if !self.inside(radius, p) {
                 return self.anywhere::<ORDER, 1>(radius, p);
             }
@@ -501,6 +504,7 @@ impl<T: Real> Line<'_, T> {
             let images = Images::of(self.rule, self.len);
             let mut sum = T::ZERO;
             let mut begin = 0;
+            // equivalent mutant (comparison): once more, with no point left
             while begin < radius {
                 keep_rolled();
                 let mut pairs = [(T::ZERO, T::ZERO); MAX_RADIUS];

@@ -90,6 +90,8 @@ pub(super) fn pencils<const AXIS: usize, const PENCILS: usize>(
     ];
     let [x, y] = match AXIS {
         0 => [len, PENCILS_IN_FLIGHT],
+        // equivalent mutant (width: `PENCILS + 1` in `len / points_per_thread(PENCILS)`): 5 or 33
+        // over 4 rounds down to the same
         _ => [PENCILS, len / points_per_thread(PENCILS)],
     };
     // At most 32 * (MAX_PENCIL_LEN + 8) elements.
@@ -276,6 +278,25 @@ mod tests {
 
     fn with_extents([nx, ny, nz]: [usize; 3]) -> Problem {
         Problem::volume(nx, ny, nz).with_stencil(4, 0)
+    }
+
+    #[test]
+    fn pencils_are_no_longer_than_a_block() {
+        for len in [MAX_PENCIL_LEN, MAX_PENCIL_LEN + 1] {
+            let fits = len == MAX_PENCIL_LEN;
+            let volume = Problem::volume;
+            assert_eq!(pencils::<0, 4>("x", &volume(len, 4, 1)).is_ok(), fits);
+            assert_eq!(pencils::<1, 4>("y", &volume(4, len, 1)).is_ok(), fits);
+            assert_eq!(pencils::<2, 4>("z", &volume(4, 1, len)).is_ok(), fits);
+        }
+    }
+
+    #[test]
+    fn only_rows_are_counted_by_pencils_along_them() {
+        let planes = 1 << 26;
+        assert!(pencils::<0, 4>("x", &Problem::volume(64, 64, planes - 1)).is_ok());
+        assert!(pencils::<0, 4>("x", &Problem::volume(64, 64, planes)).is_err());
+        assert!(pencils::<1, 4>("y", &Problem::volume(64, 64, planes)).is_ok());
     }
 
     #[test]

@@ -172,6 +172,8 @@ unsafe fn gradient(tiles: *mut f32, f: *const f32, df: [*mut f32; 3], grid: Grid
     // The offset of this thread's first access of a plane, in bytes from the plane's first point,
     // and the distance from it to the second. Threads beyond the field repeat the last access.
     let access = (first_x + x.min(valid_x - Vector4::COUNT as i32)) as usize;
+    // equivalent mutant (arithmetic: in `valid_y - 1`): rows that come round again, of threads that
+    // store nothing
     let own_place = (row((own_line as i32).min(valid_y - 1)) + access) * size_of::<f32>();
     let next_row = if (own_line as i32) < valid_y - 1 {
         nx as usize * size_of::<f32>()
@@ -179,6 +181,10 @@ unsafe fn gradient(tiles: *mut f32, f: *const f32, df: [*mut f32; 3], grid: Grid
         0
     };
     // The thread's access of the halo along y: the rows before the tile, then those after it.
+    // equivalent mutant (comparison: in `line < HALO`): LINES is HALO
+    // equivalent mutant (width: `HALO + 1`): LINES is HALO
+    // equivalent mutant (comparison: in `x < valid_x`): beyond it are corners, which nobody reads
+    // equivalent mutant (logic): beyond valid_x are corners, which nobody reads
     let has_row = line < HALO && x < valid_x;
     let halo_line = if line < RADIUS {
         line
@@ -188,8 +194,11 @@ unsafe fn gradient(tiles: *mut f32, f: *const f32, df: [*mut f32; 3], grid: Grid
     let halo_place = (row(halo_line as i32 - radius) + access) * size_of::<f32>();
     // The thread's point of the halo along x: columns before the tile, then those after it. The
     // last threads of the block have one each.
+    // equivalent mutant (width: `BLOCK - 1`): each point has another thread, and none is left over
+    // equivalent mutant (width: `HALO + 1`): each point has another thread, and none is left over
     let nth = (line * WARP as usize + lane) as i32 - (BLOCK as usize - ROWS * HALO) as i32;
     let (point_line, point_of_line) = (nth / HALO as i32, nth % HALO as i32);
+    // equivalent mutant (comparison: in `point_line < valid_y`): one row more, in the corners
     let has_point = nth >= 0 && point_line < valid_y;
     let point_column = if point_of_line < radius {
         point_of_line
@@ -223,9 +232,11 @@ unsafe fn gradient(tiles: *mut f32, f: *const f32, df: [*mut f32; 3], grid: Grid
         |w| window[w] = load_own(first + w as i32 - radius),
     );
     let (mut halo, mut point) = (Vector4::ZERO, 0.0);
+    // equivalent mutant (guard: made `true`): the others' place is in the field, too
     if has_row {
         halo = load(in_plane(first, halo_place));
     }
+    // equivalent mutant (guard: made `true`): the others' place is the plane's first point
     if has_point {
         point = load_point(in_plane(first, point_place));
     }
@@ -256,9 +267,11 @@ unsafe fn gradient(tiles: *mut f32, f: *const f32, df: [*mut f32; 3], grid: Grid
                     }
                 },
             );
+            // equivalent mutant (guard: made `true`): the others' cells are corners
             if has_row {
                 *tile.add(halo_cell).cast::<Vector4>() = halo;
             }
+            // equivalent mutant (guard: made `true`): the others' cell is the first, in a corner
             if has_point {
                 *tile.add(point_cell) = point;
             }
@@ -281,17 +294,21 @@ unsafe fn gradient(tiles: *mut f32, f: *const f32, df: [*mut f32; 3], grid: Grid
         );
         window[HALO] = load_own(z + radius + 1);
         let next = (z + 1).min(end - 1);
+        // equivalent mutant (guard: made `true`): the others' place is in the field, too
         if has_row {
             halo = load(in_plane(next, halo_place));
         }
+        // equivalent mutant (guard: made `true`): the others' place is the plane's first point
         if has_point {
             point = load_point(in_plane(next, point_place));
         }
+        // equivalent mutant (guard: made `true`): what the others compute is not stored
         if own[0] {
             let at = in_plane(z, own_place);
             unrolled::<ROWS_PER_THREAD>(
                 #[inline(always)]
                 |r| {
+                    // equivalent mutant (guard: made `true`): beyond the last row it is the row again
                     if own[r] {
                         // SAFETY: these points are in the field, and no other thread has them.
                         unsafe { store(df[2], at + r * next_row, along_z[r]) };
@@ -305,6 +322,7 @@ unsafe fn gradient(tiles: *mut f32, f: *const f32, df: [*mut f32; 3], grid: Grid
             unrolled::<ROWS_PER_THREAD>(
                 #[inline(always)]
                 |r| {
+                    // equivalent mutant (guard: made `false`): the tile has the same points
                     along_y[RADIUS + r] = if own[r] {
                         center[r]
                     } else {
@@ -360,6 +378,8 @@ unsafe fn gradient(tiles: *mut f32, f: *const f32, df: [*mut f32; 3], grid: Grid
                             #[inline(always)]
                             |c| {
                                 if c.is_multiple_of(Vector4::COUNT) {
+                                    // equivalent mutant (guard: made `false`): the tile has them, too
+                                    // equivalent mutant (width: in `c == RADIUS`): the tile has them, too
                                     let points: Vector4 = if c == RADIUS {
                                         center[r]
                                     } else {

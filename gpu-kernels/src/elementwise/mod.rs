@@ -5,6 +5,7 @@
 //! | [`axpby`] | `y ← a x + b y` |
 //! | [`clamp`] | `y ← min(max(y, low), high)` |
 //! | [`difference`] | the largest `|x - y|` |
+//! | [`put`] | `y[at[n]] ← values[n]` |
 //!
 //! The first two have a thread for each vector of 16 bytes, which it loads and stores whole; the
 //! last vector may be partial and is then processed element by element. They move each byte once:
@@ -15,6 +16,7 @@ pub mod clamp;
 pub mod difference;
 mod geometry;
 mod number;
+pub mod put;
 
 pub use geometry::BLOCK;
 pub use number::Number;
@@ -31,5 +33,7 @@ pub const FAMILY: crate::registry::Family = crate::registry::Family {
         clamp::elementwise_clamp_f64,
         difference::elementwise_difference_f32,
         difference::elementwise_difference_f64,
+        put::elementwise_put_f32,
+        put::elementwise_put_f64,
     ],
 };

@@ -4,9 +4,9 @@ use bytemuck::{Pod, Zeroable};
 use core::ops::{Add, Mul, Neg, Sub};
 use cuda_std::{GpuFloat, warp};
 
-/// Floating-point operations of an interaction in f32, in the order of [`body_body`]: 3 + 6 + 2 + 3
-/// + 6. A fused multiply-add counts as two and the reciprocal square root as two (Nyland, Harris
-/// and Prins, "Fast N-Body Simulation with CUDA", GPU Gems 3, 2007, chapter 31).
+/// Floating-point operations of an interaction in f32, in the order of [`body_body`]:
+/// 3 + 6 + 2 + 3 + 6. A fused multiply-add counts as two and the reciprocal square root as two
+/// (Nyland, Harris and Prins, "Fast N-Body Simulation with CUDA", GPU Gems 3, 2007, chapter 31).
 pub const FLOPS_PER_INTERACTION_F32: u64 = 20;
 
 /// Floating-point operations of an interaction in f64, by convention.

@@ -42,6 +42,10 @@ const GRADIENT_EXTENTS: [[usize; 3]; 10] = [
     [16, 5, 131],
 ];
 
+/// The gradients that are also taken of zeros of either sign: sums begin with a product, not with
+/// the sum of 0 and a product, which is another zero.
+const ZEROS: [usize; 3] = [8, 17, 6];
+
 /// Other spacings along each axis.
 const SPACING: [f64; 3] = [0.3, 0.01, 7.0];
 
@@ -105,13 +109,17 @@ impl Subject for Cases {
             ((variant, it), _) => {
                 let shape = shape(problem);
                 let shortest = it.axes().map(|axis| axis.extent(shape)).min();
-                conventions(shortest.unwrap_or(0))
-                    .map(|boundary| {
-                        let grid = Grid3::new(shape, SPACING)?.with_boundaries(boundary)?;
-                        let differences = FiniteDifferences3d::<f32>::new(&grid)?;
-                        case(&differences, variant, it, numbers)
-                    })
-                    .collect()
+                let mut cases = Vec::new();
+                for boundary in conventions(shortest.unwrap_or(0)) {
+                    let grid = Grid3::new(shape, SPACING)?.with_boundaries(boundary)?;
+                    let differences = FiniteDifferences3d::<f32>::new(&grid)?;
+                    cases.push(case(&differences, variant, it, numbers)?);
+                    if problem.extents == ZEROS {
+                        let mut zeros = || numbers().signum() * 0.0;
+                        cases.push(case(&differences, variant, it, &mut zeros)?);
+                    }
+                }
+                Ok(cases)
             }
         }
     }

@@ -631,7 +631,7 @@ impl<T: Element> Buffer<T> {
 }
 
 /// Refuses another number of elements than `required`.
-pub(super) fn require_len(what: &'static str, required: usize, given: usize) -> Result<(), Error> {
+pub(crate) fn require_len(what: &'static str, required: usize, given: usize) -> Result<(), Error> {
     if given == required {
         return Ok(());
     }

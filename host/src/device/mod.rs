@@ -60,6 +60,6 @@ pub use storage::Element;
 pub use texture::Texture2d;
 pub use view::{View, ViewMut};
 
-pub(crate) use buffer::Lent;
+pub(crate) use buffer::{Lent, require_len};
 pub(crate) use handle::Backend;
 pub use tally::Tally;

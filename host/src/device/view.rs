@@ -108,6 +108,11 @@ impl<'a, T: Element> View<'a, T> {
         self.buffer
     }
 
+    /// The elements, where the buffer is host memory, as [`Buffer::as_host_slice`].
+    pub(crate) fn as_host_slice(&self) -> Option<&'a [T]> {
+        Some(&self.buffer.as_host_slice()?[self.start..][..self.len])
+    }
+
     /// A copy of the elements, in host memory.
     ///
     /// # Errors

@@ -1,11 +1,13 @@
 //! Cases of the kernels for tests and benchmarks: each with its data.
 
+use super::places::Places;
 use crate::Error;
 use crate::scalar::Scalar;
 use crate::subject::{
     Case, Entry, Expected, Problem, Random, ScalarType, Subject, buffer, buffer_mut, random,
 };
 use gpu_kernels::elementwise::Number;
+use std::sync::{Mutex, PoisonError};
 
 /// The family.
 pub(crate) struct Cases;
@@ -61,6 +63,39 @@ fn case<T: Scalar + Number>(entry: &Entry, problem: &Problem, numbers: &mut Rand
                 launch: Box::new(move |inputs, outputs| {
                     let x = buffer::<T>(inputs[0].as_ref());
                     T::launch_axpby(a, x, b, buffer_mut(outputs[0].as_mut()))
+                }),
+                expected: Expected::Bits(vec![Box::new(expected)]),
+            }
+        }
+        "put" => {
+            // Neighbours, and elements that lie apart; the last is the array's.
+            let mut at = Vec::with_capacity(n);
+            for number in 0..n {
+                at.push(number + number / 3);
+            }
+            let y = random(numbers, at[n - 1] + 1, T::nearest);
+            let mut expected: Vec<T> = y.clone();
+            for (&at, &value) in at.iter().zip(&x) {
+                expected[at] = value;
+            }
+            // Of each device that it was launched on: in a recording none can be made.
+            let all = Mutex::new(Vec::<Places>::new());
+            Case {
+                inputs: vec![Box::new(x)],
+                outputs: vec![Box::new(y)],
+                launch: Box::new(move |inputs, outputs| {
+                    let values = buffer::<T>(inputs[0].as_ref());
+                    let y = buffer_mut(outputs[0].as_mut());
+                    let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
+                    let there = |places: &Places| places.at().device() == y.device();
+                    let places = match all.iter().position(there) {
+                        Some(places) => places,
+                        None => {
+                            all.push(Places::new(y.device(), &at)?);
+                            all.len() - 1
+                        }
+                    };
+                    T::launch_put(values.view(..)?, &all[places], y)
                 }),
                 expected: Expected::Bits(vec![Box::new(expected)]),
             }

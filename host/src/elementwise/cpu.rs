@@ -19,6 +19,9 @@ pub trait Port: Sized {
     /// `y ← min(max(y, low), high)`.
     fn clamp(y: &mut [Self], low: Self, high: Self);
 
+    /// `y[at] ← values`; `at` ascends, and all are in `y`.
+    fn put(values: &[Self], at: &[u64], y: &mut [Self]);
+
     /// The largest magnitude of a difference; NaN if there is one.
     fn largest_difference(x: &[Self], y: &[Self]) -> Self;
 }
@@ -40,6 +43,16 @@ macro_rules! port {
                     for y in y {
                         *y = if *y < low { low } else { *y };
                         *y = if *y > high { high } else { *y };
+                    }
+                });
+            }
+
+            fn put(values: &[Self], at: &[u64], y: &mut [Self]) {
+                in_pieces(y, |first, y| {
+                    let below = |element: usize| at.partition_point(|&at| at < element as u64);
+                    let some = below(first)..below(first + y.len());
+                    for (&at, &value) in at[some.clone()].iter().zip(&values[some]) {
+                        y[at as usize - first] = value;
                     }
                 });
             }

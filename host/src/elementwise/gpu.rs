@@ -1,9 +1,11 @@
 //! Launches of the kernels, on a CUDA device or in the emulator. Each function checks what its
 //! kernel relies on, so that generic code may call it safely.
 
+use super::places::Places;
+use crate::device::{View, require_len};
 use crate::variants::launch_registered;
 use crate::{Buffer, Constants, Element, Error};
-use gpu_kernels::elementwise::{axpby::*, clamp::*, difference::*};
+use gpu_kernels::elementwise::{axpby::*, clamp::*, difference::*, put::*};
 use gpu_kernels::registry::Problem;
 
 /// Blocks of the kernel that finds the largest difference for each multiprocessor.
@@ -24,6 +26,13 @@ pub trait Kernels: Element {
         y: &Buffer<Self>,
         largest: &mut Buffer<Self>,
     ) -> Result<(), Error>;
+
+    /// `y[at] ← values` at these places.
+    fn launch_put(
+        values: View<'_, Self>,
+        places: &Places,
+        y: &mut Buffer<Self>,
+    ) -> Result<(), Error>;
 }
 
 /// Refuses a buffer unless it has this many elements and is on the other's device.
@@ -33,18 +42,12 @@ pub(super) fn require<T: Element, U: Element>(
     beside: &Buffer<T>,
     buffer: &Buffer<U>,
 ) -> Result<(), Error> {
-    if buffer.len() != len {
-        return Err(Error::LengthMismatch {
-            argument: what.into(),
-            required: len,
-            given: buffer.len(),
-        });
-    }
+    require_len(what, len, buffer.len())?;
     beside.device().require(what, buffer)
 }
 
 macro_rules! kernels {
-    ($number:ty: $axpby:ident, $clamp:ident, $difference:ident) => {
+    ($number:ty: $axpby:ident, $clamp:ident, $difference:ident, $put:ident) => {
         impl Kernels for $number {
             fn launch_axpby(
                 a: Self,
@@ -88,9 +91,24 @@ macro_rules! kernels {
                 // geometry is the table's.
                 unsafe { launch_registered::<$difference>(&device, &line, &Constants::new(), args) }
             }
+
+            fn launch_put(
+                values: View<'_, Self>,
+                places: &Places,
+                y: &mut Buffer<Self>,
+            ) -> Result<(), Error> {
+                places.require(values, y)?;
+                let (device, n) = (y.device().clone(), places.len());
+                let args = $put::args(places.at(), values, y, n);
+                // SAFETY: there are n places, distinct and in y, and n values, all on `device`; y is
+                // another buffer, since it is borrowed mutably. The geometry is the table's.
+                unsafe {
+                    launch_registered::<$put>(&device, &Problem::line(n), &Constants::new(), args)
+                }
+            }
         }
     };
 }
 
-kernels!(f32: elementwise_axpby_f32, elementwise_clamp_f32, elementwise_difference_f32);
-kernels!(f64: elementwise_axpby_f64, elementwise_clamp_f64, elementwise_difference_f64);
+kernels!(f32: elementwise_axpby_f32, elementwise_clamp_f32, elementwise_difference_f32, elementwise_put_f32);
+kernels!(f64: elementwise_axpby_f64, elementwise_clamp_f64, elementwise_difference_f64, elementwise_put_f64);

@@ -27,7 +27,11 @@
 pub(crate) mod cases;
 pub(crate) mod cpu;
 pub(crate) mod gpu;
+mod places;
 
+pub use places::Places;
+
+use crate::device::{View, require_len};
 use crate::error::require_finite;
 use crate::scalar::Scalar;
 use crate::{Buffer, Device, DeviceKind, Error};
@@ -108,6 +112,50 @@ pub fn clamp<T: Scalar>(y: &mut Buffer<T>, low: T, high: T) -> Result<(), Error>
             Ok(())
         }
         DeviceKind::Emulator | DeviceKind::Cuda => T::launch_clamp(y, low, high),
+    }
+}
+
+/// `y[at] ← values` at these places, on the device of the buffer: one value for each, in their
+/// order.
+///
+/// On a CUDA device this queues one launch and does not wait for it.
+///
+/// ```
+/// use halo_gpu::{Device, elementwise};
+///
+/// # fn main() -> Result<(), halo_gpu::Error> {
+/// let device = Device::emulator();
+/// let ends = elementwise::Places::new(&device, &[0, 4])?;
+/// let mut y = device.upload(&[1.0_f32; 5])?;
+/// elementwise::put(device.upload(&[7.0, 8.0])?.view(..)?, &ends, &mut y)?;
+/// assert_eq!(y.to_vec()?, [7.0, 1.0, 1.0, 1.0, 8.0]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+///
+/// [`Error::LengthMismatch`] unless there are as many values as places, and for a buffer that ends
+/// before the last of them; [`Error::DeviceMismatch`]; what a launch can fail with.
+pub fn put<T: Scalar>(
+    values: View<'_, T>,
+    places: &Places,
+    y: &mut Buffer<T>,
+) -> Result<(), Error> {
+    places.require(values, y)?;
+    if places.is_empty() {
+        return Ok(());
+    }
+    match (
+        values.as_host_slice(),
+        places.at().as_host_slice(),
+        y.device().kind(),
+    ) {
+        (Some(values), Some(at), DeviceKind::Cpu) => {
+            T::put(values, at, host(y));
+            Ok(())
+        }
+        _ => T::launch_put(values, places, y),
     }
 }
 
@@ -196,13 +244,7 @@ fn host<T: Scalar>(buffer: &mut Buffer<T>) -> &mut [T] {
 
 /// Two buffers must have as many elements and be on one device.
 fn fit<T: Scalar>(x: &Buffer<T>, y: &Buffer<T>) -> Result<(), Error> {
-    if x.len() != y.len() {
-        return Err(Error::LengthMismatch {
-            argument: "elementwise: y".into(),
-            required: x.len(),
-            given: y.len(),
-        });
-    }
+    require_len("elementwise: y", x.len(), y.len())?;
     let device: &Device = x.device();
     device.require("elementwise: y", y)
 }

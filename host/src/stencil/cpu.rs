@@ -229,8 +229,55 @@ impl Cut {
 }
 
 /// One pass from fields to what they become, whose update is compiled where it is made.
-pub(super) type Pass<U, T, const INPUTS: usize, const OUTPUTS: usize> =
-    fn(&Passes<T, INPUTS>, U, usize, [&[T]; INPUTS], [&mut [T]; OUTPUTS]) -> Result<(), Error>;
+pub(super) type Pass<U, T, const INPUTS: usize, const OUTPUTS: usize> = fn(
+    &Passes<T, INPUTS>,
+    U,
+    usize,
+    &[Given<'_, T>],
+    [&[T]; INPUTS],
+    [&mut [T]; OUTPUTS],
+) -> Result<(), Error>;
+
+/// Points of an output whose values are given.
+pub(super) struct Given<'a, T> {
+    pub(super) output: usize,
+    /// The elements, which ascend.
+    pub(super) at: &'a [u64],
+    /// Their values after each step of the pass.
+    pub(super) values: Vec<&'a [T]>,
+}
+
+impl<T: Copy> Given<'_, T> {
+    /// Overwrites its points among these rows of a plane, which may be beyond periodic ends: `out`
+    /// has them after `level` steps.
+    fn put(
+        &self,
+        geometry: &Geometry,
+        level: usize,
+        (rows, plane): (Range<i32>, i32),
+        out: &mut [T],
+    ) {
+        let [nx, all, planes] = geometry.extents;
+        let values = self.values[level - 1];
+        let plane = wrapped(plane, planes) as usize;
+        let mut left = out;
+        let mut j = rows.start;
+        while j < rows.end {
+            // Rows up to the end of the axis follow each other.
+            let row = wrapped(j, all) as usize;
+            let count = ((rows.end - j) as usize).min(all - row);
+            let (now, later) = left.split_at_mut(count * nx);
+            let first = (plane * all + row) * nx;
+            let below = |element: usize| self.at.partition_point(|&at| at < element as u64);
+            let range = below(first)..below(first + now.len());
+            for (at, value) in self.at[range.clone()].iter().zip(&values[range]) {
+                now[*at as usize - first] = *value;
+            }
+            left = later;
+            j += count as i32;
+        }
+    }
+}
 
 impl<T: Number, const INPUTS: usize> Passes<T, INPUTS> {
     pub(super) fn new<const D: usize>(
@@ -392,10 +439,12 @@ impl<T: Number, const INPUTS: usize> Passes<T, INPUTS> {
 }
 
 /// A pass of `depth` steps, which [`Passes::depth`] has given. All fields have the layout's points.
+/// Points that are `given` have their values after all steps but the last.
 pub(super) fn pass<T, U, const INPUTS: usize, const OUTPUTS: usize>(
     passes: &Passes<T, INPUTS>,
     update: U,
     depth: usize,
+    given: &[Given<'_, T>],
     inputs: [&[T]; INPUTS],
     outputs: [&mut [T]; OUTPUTS],
 ) -> Result<(), Error>
@@ -423,6 +472,7 @@ where
                     passes,
                     cut: &cut,
                     update,
+                    given,
                     inputs,
                     stream,
                     piece,
@@ -520,6 +570,7 @@ struct Work<'s, 'out, T, U, const INPUTS: usize, const OUTPUTS: usize> {
     passes: &'s Passes<T, INPUTS>,
     cut: &'s Cut,
     update: U,
+    given: &'s [Given<'s, T>],
     inputs: [&'s [T]; INPUTS],
     stream: &'s Streaming<'out>,
     piece: Piece<'out, T, OUTPUTS>,
@@ -540,6 +591,7 @@ where
             passes,
             cut,
             update,
+            given,
             inputs,
             stream,
             mut piece,
@@ -615,12 +667,16 @@ where
                 }
                 let slot = plane.rem_euclid(cut.geometry.kept() as i32) as usize;
                 let mut fields = out.chunks_exact_mut(cut.level / OUTPUTS);
-                let out: [&mut [T]; OUTPUTS] = std::array::from_fn(|_| {
+                let mut out: [&mut [T]; OUTPUTS] = std::array::from_fn(|_| {
                     let field = fields.next().unwrap_or_default();
                     let plane = &mut field[slot * cut.plane..][..cut.plane];
                     &mut plane[(rows.start - first_row) as usize * nx..][..rows.len() * nx]
                 });
-                at.compute(out, &mut windows);
+                at.compute(out.each_mut().map(|out| &mut **out), &mut windows);
+                for given in given {
+                    let out = &mut *out[given.output];
+                    given.put(&cut.geometry, level, (rows.clone(), plane), out);
+                }
             }
         }
     }
@@ -896,6 +952,7 @@ mod tests {
         ends: &[[[Boundary; 2]; D]; 3],
         limits: Limits,
         fields: &[Vec<T>; 3],
+        held: &[(usize, Vec<u64>)],
         steps: usize,
     ) -> ([Vec<T>; 2], usize) {
         let passes = Passes::new(layout, ends, limits).unwrap();
@@ -906,14 +963,38 @@ mod tests {
             let depth = passes.depth::<Mixing<D>, 2>(left);
             let mut next = now.clone();
             let outputs = next.each_mut().map(|next| &mut next[..]);
+            // Values that differ from point to point and from step to step.
+            let values = |(output, at): &(usize, Vec<u64>)| -> Vec<Vec<T>> {
+                let of = |step: usize, at: u64| ((at * 7 + step as u64 * 3) % 11) as f32 * 0.125;
+                let value = |step: usize, at: u64| T::from(of(step + output, at));
+                let steps = (1..=depth).map(|step| steps - left + step);
+                steps
+                    .map(|step| at.iter().map(|&at| value(step, at)).collect())
+                    .collect()
+            };
+            let values: Vec<Vec<Vec<T>>> = held.iter().map(values).collect();
+            let given = held
+                .iter()
+                .zip(&values)
+                .map(|((output, at), values)| Given {
+                    output: *output,
+                    at,
+                    values: values.iter().map(|values| &values[..]).collect(),
+                });
             pass(
                 &passes,
                 Mixing::<D>,
                 depth,
+                &given.collect::<Vec<_>>(),
                 [&now[0], &now[1], coefficient],
                 outputs,
             )
             .unwrap();
+            for ((output, at), values) in held.iter().zip(&values) {
+                for (&at, &value) in at.iter().zip(&values[depth - 1]) {
+                    next[*output][at as usize] = value;
+                }
+            }
             now = next;
             left -= depth;
             deepest = deepest.max(depth);
@@ -945,18 +1026,26 @@ mod tests {
             }
         }
         let points = extents.iter().product();
-        let mut field = || -> Vec<T> {
+        let field = |next: &mut dyn FnMut() -> usize| -> Vec<T> {
             (0..points)
                 .map(|_| T::from(next() as f32 / (1 << 24) as f32 - 0.5))
                 .collect()
         };
-        let fields = std::array::from_fn(|_| field());
+        let fields = std::array::from_fn(|_| field(next));
+        // Some points, of one output or of both, or none.
+        let held: Vec<(usize, Vec<u64>)> = (0..next() % 3)
+            .map(|output| {
+                let every = 1 + next() % 40;
+                let at = (0..points as u64).filter(|_| next().is_multiple_of(every));
+                (output, at.collect())
+            })
+            .collect();
         let single = Limits {
             depth: [1, 1],
             ..Limits::default()
         };
-        let (expected, _) = after::<T, D>(layout, &ends, single, &fields, steps);
-        let (got, depth) = after::<T, D>(layout, &ends, limits, &fields, steps);
+        let (expected, _) = after::<T, D>(layout, &ends, single, &fields, &held, steps);
+        let (got, depth) = after::<T, D>(layout, &ends, limits, &fields, &held, steps);
         for (output, (got, expected)) in got.iter().zip(&expected).enumerate() {
             let wrong = (0..points)
                 .find(|&at| bytemuck::bytes_of(&got[at]) != bytemuck::bytes_of(&expected[at]));

@@ -57,6 +57,7 @@
 
 mod cpu;
 mod gpu;
+mod held;
 mod number;
 mod operation;
 #[cfg(feature = "cases")]

@@ -1,6 +1,6 @@
 //! Where and how a stencil runs.
 
-use super::cpu;
+use super::cpu::{self, Given};
 use super::gpu::{Checked, Launch};
 use super::number::{Number, OPERATION};
 use super::operation::Stencil;
@@ -173,7 +173,7 @@ where
         inputs: [&Buffer<T>; INPUTS],
         outputs: [&mut Buffer<T>; OUTPUTS],
     ) -> Result<(), Error> {
-        self.pass(1, inputs, outputs)
+        self.pass(1, &[], inputs, outputs)
     }
 
     /// How many of `steps` steps the next [`pass`](Self::pass) may take.
@@ -192,10 +192,12 @@ where
         }
     }
 
-    /// As [`step`](Self::step), of `depth` steps, which [`depth`](Self::depth) has given.
+    /// As [`step`](Self::step), of `depth` steps, which [`depth`](Self::depth) has given; points that
+    /// are `given` have their values after all steps but the last.
     pub(super) fn pass(
         &self,
         depth: usize,
+        given: &[Given<'_, T>],
         inputs: [&Buffer<T>; INPUTS],
         outputs: [&mut Buffer<T>; OUTPUTS],
     ) -> Result<(), Error> {
@@ -225,7 +227,8 @@ where
                     Some(values) => values,
                     None => unreachable!("buffers of the CPU device are host memory"),
                 });
-                self.stencil.pass()(passes, *self.stencil.update(), depth, inputs, outputs)
+                let update = *self.stencil.update();
+                self.stencil.pass()(passes, update, depth, given, inputs, outputs)
             }
         }
     }

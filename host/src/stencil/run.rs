@@ -1,5 +1,6 @@
 //! Fields that steps go on with.
 
+use super::held::Held;
 use super::number::{Number, OPERATION};
 use super::operation::Stencil;
 use super::plan::{Plan, all_of};
@@ -18,6 +19,7 @@ pub struct Run<U, T: Number, const D: usize, const INPUTS: usize, const OUTPUTS:
     /// The outputs to be written, then the present, then the past: `OUTPUTS` fields each.
     states: Vec<Buffer<T>>,
     coefficients: Vec<Buffer<T>>,
+    held: Vec<Held<T>>,
     steps: u64,
 }
 
@@ -130,6 +132,7 @@ where
             plan,
             states,
             coefficients,
+            held: Vec::new(),
             steps: 0,
         })
     }
@@ -198,15 +201,146 @@ where
         self.plan.set_ends(field, axis, ends)
     }
 
+    /// Gives points of an output the values that `value` says, from now on: no step changes them,
+    /// and all points around read them. [`Grid::rim`](crate::Grid::rim) has the points at the ends.
+    ///
+    /// ```
+    /// use halo_gpu::heat3d::Heat3d;
+    /// use halo_gpu::{Device, Field3, Grid3, Shape3};
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// // A block whose faces have the temperatures of x² - y².
+    /// let shape = Shape3::new(9, 9, 5);
+    /// let grid = Grid3::new(shape, [1.0; 3])?;
+    /// let mut block = Heat3d::new(grid).start(&Device::cpu(), &Field3::filled(shape, 0.0)?)?;
+    /// let steady = |[i, j, _]: [usize; 3]| (i * i) as f64 - (j * j) as f64;
+    /// block.hold(0, grid.rim([[1, 1], [1, 1], [0, 0]]), steady)?;
+    /// block.steps(500)?;
+    /// assert!((block.at(0, [2, 6, 3])? - -32.0).abs() < 1e-9);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// Points that are held again have the later values. On CUDA devices each step then has one
+    /// launch more.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidParameter`] for a field that is no output and for a point that is none,
+    /// [`Error::NonFinite`] for a value that is not a finite number; as [`Device::upload`].
+    pub fn hold(
+        &mut self,
+        output: usize,
+        points: impl IntoIterator<Item = [usize; D]>,
+        mut value: impl FnMut([usize; D]) -> T,
+    ) -> Result<(), Error> {
+        let (at, points) = self.places(output, points)?;
+        if at.is_empty() {
+            return Ok(());
+        }
+        let values: Vec<T> = points.into_iter().map(&mut value).collect();
+        let held = Held::fixed(self.plan.device(), output, &at, &values)?;
+        self.begin(held)
+    }
+
+    /// As [`hold`](Self::hold), with values that change with time: `value` is asked for that of a
+    /// point after so many steps, for each point before each step.
+    ///
+    /// ```
+    /// use halo_gpu::heat3d::Heat3d;
+    /// use halo_gpu::{Axis, Boundary, Device, Field3, Grid3, Shape3};
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// // A rod whose first point warms up while its last one stays cold: in the end the middle
+    /// // is half as warm as the first.
+    /// let shape = Shape3::new(11, 1, 1);
+    /// let grid = Grid3::new(shape, [1.0; 3])?.with_boundary(Axis::X, Boundary::OneSided)?;
+    /// let heat = Heat3d::new(grid).with_time_step(1.0, 0.1)?;
+    /// let mut rod = heat.start(&Device::cpu(), &Field3::filled(shape, 0.0_f64)?)?;
+    /// rod.drive(0, grid.rim([[1, 1], [0, 0], [0, 0]]), |[i, ..], step| match i {
+    ///     0 => (step as f64 / 1000.0).min(1.0),
+    ///     _ => 0.0,
+    /// })?;
+    /// rod.steps(1000)?;
+    /// assert_eq!(rod.at(0, [0, 0, 0])?, 1.0);
+    /// rod.steps(3000)?;
+    /// assert!((rod.at(0, [5, 0, 0])? - 0.5).abs() < 1e-3);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// On CUDA devices the host computes and copies the values of a step while the device computes
+    /// earlier ones. The copies cannot be recorded: within [`Device::record`] they fail with
+    /// [`Error::NotReplayable`].
+    ///
+    /// # Errors
+    ///
+    /// As [`hold`](Self::hold); then [`steps`](Self::steps) fails with [`Error::NonFinite`] before a
+    /// step for which there is a value that is not a finite number.
+    pub fn drive(
+        &mut self,
+        output: usize,
+        points: impl IntoIterator<Item = [usize; D]>,
+        value: impl Fn([usize; D], u64) -> T + Send + Sync + 'static,
+    ) -> Result<(), Error> {
+        let (at, points) = self.places(output, points)?;
+        if at.is_empty() {
+            return Ok(());
+        }
+        let value = Box::new(move |number: usize, step| value(points[number], step));
+        let mut held = Held::changing(self.plan.device(), output, &at, value)?;
+        held.prepare(self.steps)?;
+        self.begin(held)
+    }
+
+    /// Lets all points go that are held or driven: from the next step on they are computed like
+    /// all others.
+    pub fn release(&mut self) {
+        self.held.clear();
+    }
+
+    /// The elements that points are, which ascend, and those points.
+    #[allow(clippy::type_complexity)]
+    fn places(
+        &self,
+        output: usize,
+        points: impl IntoIterator<Item = [usize; D]>,
+    ) -> Result<(Vec<usize>, Vec<[usize; D]>), Error> {
+        if output >= OUTPUTS {
+            return Err(Error::InvalidParameter {
+                operation: OPERATION,
+                parameter: "the output",
+                given: output.to_string(),
+                required: format!("below {OUTPUTS}, the number of outputs"),
+            });
+        }
+        let mut all = Vec::new();
+        for point in points {
+            all.push((self.index(point)?, point));
+        }
+        all.sort_unstable();
+        all.dedup();
+        Ok(all.into_iter().unzip())
+    }
+
+    /// Gives points their present values, and those of all steps to come.
+    fn begin(&mut self, held: Held<T>) -> Result<(), Error> {
+        held.put(self.steps, &mut self.states[OUTPUTS + held.output()])?;
+        self.held.push(held);
+        Ok(())
+    }
+
     /// Takes `count` steps. On CUDA devices this does not wait for them.
     ///
     /// # Errors
     ///
-    /// As [`Plan::step`].
+    /// As [`Plan::step`], and as [`drive`](Self::drive) says.
     pub fn steps(&mut self, count: usize) -> Result<(), Error> {
+        let most = self.held.iter().map(Held::most_steps).min();
+        let most = most.unwrap_or(usize::MAX);
         let mut left = count;
         while left > 0 {
-            let depth = self.plan.depth(left);
+            let depth = self.plan.depth(left.min(most));
             self.pass(depth)?;
             left -= depth;
         }
@@ -215,20 +349,31 @@ where
 
     /// Takes `depth` steps in one pass.
     fn pass(&mut self, depth: usize) -> Result<(), Error> {
+        let last = self.steps + depth as u64;
+        let mut given = Vec::new();
+        for held in &mut self.held {
+            (self.steps + 1..=last).try_for_each(|step| held.prepare(step))?;
+            if depth > 1 {
+                given.push(held.in_pass(self.steps, depth));
+            }
+        }
         let (new, old) = self.states.split_at_mut(OUTPUTS);
-        let given = old.len();
-        let inputs = std::array::from_fn(|field| match field.checked_sub(given) {
+        let states = old.len();
+        let inputs = std::array::from_fn(|field| match field.checked_sub(states) {
             None => &old[field],
             Some(coefficient) => &self.coefficients[coefficient],
         });
-        self.plan.pass(depth, inputs, all_of(new))?;
+        self.plan.pass(depth, &given, inputs, all_of(new))?;
+        for held in &self.held {
+            held.put(last, &mut new[held.output()])?;
+        }
         // Each state makes room for the newer one, the oldest first.
         for older in (OUTPUTS..self.states.len()).rev() {
             let (newer, older) = self.states.split_at_mut(older);
             let newer = &mut newer[newer.len() - OUTPUTS];
             older[0].give_way_to(newer);
         }
-        self.steps += depth as u64;
+        self.steps = last;
         Ok(())
     }
 

@@ -7,10 +7,9 @@ macro_rules! architectures {
     ($($(#[$note:meta])* $variant:ident = $capability:literal $suffix:literal),+ $(,)?) => {
         /// A virtual GPU architecture, by its compute capability: `Compute75` is 7.5.
         ///
-        /// PTX for one architecture runs on every later one, never on an earlier
-        /// one: the lowest capability that has what the kernels need reaches the
-        /// most GPUs. A variant with the letter `a` runs on exactly that
-        /// capability, one with `f` on that capability's family.
+        /// PTX for one architecture runs on it and on every later one, never on an earlier one. So
+        /// choose the lowest capability that has what the kernels need. A variant with the letter
+        /// `a` runs on exactly that capability, one with `f` on that capability's family.
         ///
         /// All of upstream's variants are here, and all that LLVM 22 knows. What a
         /// given LLVM release lacks, [`CudaBuilder::build`](crate::CudaBuilder::build)
@@ -29,8 +28,7 @@ macro_rules! architectures {
             /// Every architecture, oldest first.
             pub const ALL: &'static [Self] = &[$(Self::$variant),+];
 
-            /// The compute capability, ten times: 75 for `Compute75`, 90 for
-            /// `Compute90a`.
+            /// Ten times the compute capability: 75 for `Compute75`, 90 for `Compute90a`.
             #[must_use]
             pub const fn capability_value(self) -> u32 {
                 match self { $(Self::$variant => $capability),+ }
@@ -94,9 +92,9 @@ impl NvvmArch {
         format!("sm_{}{}", self.capability_value(), self.suffix())
     }
 
-    /// The architectures whose instructions this one has, itself included, oldest
-    /// first: those with neither letter up to its capability; for one with `a` or
-    /// `f` those with `f` of its family, too; one with `a` is had by itself alone.
+    /// The architectures whose instructions this one has, oldest first: itself; those without a
+    /// letter, up to its capability; and, if it has the letter `a` or `f`, those with `f` of its
+    /// family. No other architecture includes one with `a`.
     ///
     /// ```
     /// use cuda_builder::NvvmArch::{Compute90, Compute90a, Compute103f};
@@ -132,8 +130,7 @@ impl NvvmArch {
 }
 
 impl Default for NvvmArch {
-    /// The oldest architecture that CUDA 13 supports, and the first generation
-    /// but one whose memory model has acquire and release.
+    /// The oldest architecture that CUDA 13 supports. Its memory model has acquire and release.
     fn default() -> Self {
         Self::Compute75
     }

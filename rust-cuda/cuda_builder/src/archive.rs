@@ -1,8 +1,8 @@
 //! Takes the LLVM bitcode out of a Rust library.
 //!
-//! An rlib is an `ar` archive. For this target its members are rustc's metadata
-//! and one LLVM bitcode file per codegen unit; no linker of the host could do
-//! anything with them, and no more than this is needed to read them.
+//! An rlib is an `ar` archive. For this target its members are rustc's metadata and one LLVM
+//! bitcode file per codegen unit. No linker of the host can use them, and this module reads no more
+//! of the format than they need.
 
 /// Why an archive cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -49,8 +49,8 @@ pub(crate) fn bitcode(archive: &[u8]) -> Result<Vec<&[u8]>, ArchiveError> {
             let length: usize = length.parse().map_err(|_| damaged)?;
             contents = contents.get(length..).ok_or(damaged)?;
         }
-        // `/` is the symbol table and `//` the table of long names; what is not
-        // bitcode otherwise is rustc's metadata, unless it is a native object.
+        // `/` is the symbol table and `//` the table of long names. Another member that is no
+        // bitcode is rustc's metadata, or else a native object.
         let is_table =
             name == "/" || name == "//" || name == "/SYM64/" || name.starts_with("__.SYMDEF");
         if is_bitcode(contents) {
@@ -69,8 +69,8 @@ fn is_bitcode(contents: &[u8]) -> bool {
     contents.starts_with(b"BC\xC0\xDE") || contents.starts_with(&[0xDE, 0xC0, 0x17, 0x0B])
 }
 
-/// ELF objects, except that rustc wraps its metadata into an ELF file too: only
-/// one with code in it is meant here, and metadata for this target is bare.
+/// Whether a member is an ELF object. For other targets rustc wraps its metadata into an ELF file;
+/// for this one it does not.
 fn is_native_object(contents: &[u8]) -> bool {
     contents.starts_with(b"\x7FELF")
 }

@@ -28,14 +28,14 @@ pub struct Ptx {
     /// The release of rustc: `1.95.0`. The same sources give the same PTX with
     /// the same releases of rustc and LLVM.
     pub rustc_version: String,
-    /// The release of the LLVM tools: `22.1.8`. It may differ from rustc's own
-    /// LLVM in what follows the first point.
+    /// The release of the LLVM tools: `22.1.8`. Its first number is that of rustc's own LLVM; the
+    /// others may differ.
     pub llvm_version: String,
 }
 
 impl CudaBuilder {
-    /// Builds the crate and gives the path of the PTX: the one that
-    /// [`copy_to`](Self::copy_to) names, or else the one in the target directory.
+    /// Builds the crate and returns the path of the PTX: the one that [`copy_to`](Self::copy_to)
+    /// names, or else the one in the target directory.
     ///
     /// Prints `cargo:rerun-if-changed` and `cargo:rerun-if-env-changed` lines for
     /// everything that the PTX depends on, as a build script must.
@@ -67,9 +67,8 @@ impl CudaBuilder {
         Ok(copy)
     }
 
-    /// Builds the crate and gives the PTX itself; for programs other than build
-    /// scripts. Prints nothing for cargo, and leaves
-    /// [`copy_to`](Self::copy_to)'s file alone.
+    /// Builds the crate and returns the PTX itself, for programs that are no build scripts. Prints
+    /// nothing for cargo and does not write [`copy_to`](Self::copy_to)'s file.
     ///
     /// ```no_run
     /// use cuda_builder::{CudaBuilder, NvvmArch};
@@ -88,7 +87,7 @@ impl CudaBuilder {
         self.compile(|_| ())
     }
 
-    /// The whole way; `watch` is told the inputs before they are compiled.
+    /// Builds the PTX. Calls `watch` with the inputs before it compiles them.
     fn compile(&self, watch: impl Fn(&Path)) -> Result<Ptx, CudaBuilderError> {
         let directory = std::path::absolute(&self.path_to_crate)
             .map_err(CudaBuilderError::io("find", &self.path_to_crate))?;
@@ -116,8 +115,8 @@ impl CudaBuilder {
             Some(path) => std::path::absolute(path).map_err(CudaBuilderError::io("find", path))?,
             None => default_target_dir(&krate.target_directory),
         };
-        // Cargo tells builds with other flags apart, but not where paths are
-        // remapped: without folders of their own they would overwrite each other.
+        // Cargo keeps builds with other flags apart, unless the flags only remap paths. Without
+        // folders of their own these builds would overwrite each other.
         let mut flavour = self.arch.sm();
         if self.debug == DebugInfo::LineTables {
             flavour.push_str("-lines");
@@ -128,8 +127,8 @@ impl CudaBuilder {
         let target_dir = target_dir.join(flavour);
         let work = WorkFolder::create(&target_dir, &krate.library)?;
         let (units, sources) = {
-            // Cargo's own lock ends with cargo, but its files must stay as they are
-            // until they are read.
+            // Cargo releases its own lock when it ends, but its files must not change before they
+            // are read.
             let _lock = lock(&target_dir)?;
             let built = cargo::build(&toolchain, self, &krate, &target_dir, &work.path)?;
             (link::unpack(&built, &work.path)?, built.sources)
@@ -195,12 +194,11 @@ impl CudaBuilder {
     }
 }
 
-/// `cuda-builder` in the outer build's target directory, which cargo tells build
-/// scripts only by the folder it gives them:
-/// `target/[triple/]profile/build/package-hash/out`.
+/// `cuda-builder` in the outer build's target directory. Cargo does not name that directory to
+/// build scripts; it follows from `OUT_DIR`: `target/[triple/]profile/build/package-hash/out`.
 fn default_target_dir(own: &Path) -> PathBuf {
     let outer = || {
-        // Only a build script has all of these; `cargo run` sets the first alone.
+        // Only a build script has both; `cargo run` sets `OUT_DIR` alone.
         let out = PathBuf::from(std::env::var_os("OUT_DIR")?);
         let profile = std::env::var_os("PROFILE")?;
         let build = out.ancestors().nth(2)?;
@@ -215,8 +213,7 @@ fn default_target_dir(own: &Path) -> PathBuf {
     outer().unwrap_or_else(|| own.join("cuda-builder"))
 }
 
-/// Waits until no other build uses the folder; until the result is dropped, none
-/// will.
+/// Waits until no other build uses the folder, and keeps others out until the result is dropped.
 fn lock(target_dir: &Path) -> Result<fs::File, CudaBuilderError> {
     let path = target_dir.join("cuda-builder.lock");
     let file = fs::File::create(&path).map_err(CudaBuilderError::io("create", &path))?;

@@ -1,4 +1,4 @@
-//! What a build is asked for.
+//! The options of a build.
 
 use crate::arch::NvvmArch;
 use std::path::{Path, PathBuf};
@@ -111,7 +111,7 @@ impl CudaBuilder {
         self
     }
 
-    /// Whether the PTX names source lines. None by default.
+    /// Whether the PTX names source lines. By default it names none.
     ///
     /// Names of files are relative to the workspace, or to the package where
     /// that lies elsewhere, so that the PTX is the same everywhere.
@@ -131,8 +131,8 @@ impl CudaBuilder {
         self
     }
 
-    /// Does nothing, as in upstream, where this value is never read: whether line
-    /// numbers are written is what [`debug`](Self::debug) says.
+    /// Does nothing, as in upstream, which never reads this value. [`debug`](Self::debug) decides
+    /// whether line numbers are written.
     #[must_use]
     pub fn generate_line_info(mut self, generate_line_info: bool) -> Self {
         self.generate_line_info = generate_line_info;
@@ -184,10 +184,10 @@ impl CudaBuilder {
         self
     }
 
-    /// Whether a product and a sum may become one `fma`. **`false` by default,
-    /// unlike upstream**: Rust promises that no such thing happens, a fused
-    /// product is rounded differently, and a kernel then no longer equals the
-    /// same code on the CPU bit for bit. `mul_add` says where fusing is wanted.
+    /// Whether a product and a sum may become one `fma`. **`false` by default, unlike upstream.** A
+    /// fused product is rounded differently, so that a kernel no longer gives the same bits as the
+    /// same code on the CPU; and Rust promises that no product is fused unless the source says so.
+    /// Where it is wanted, write `mul_add`.
     #[must_use]
     pub fn fma_contraction(mut self, fma_contraction: bool) -> Self {
         self.fma_contraction = fma_contraction;
@@ -222,18 +222,16 @@ impl CudaBuilder {
         self
     }
 
-    /// Does nothing: upstream replaces the `libm` crate's functions by those of
-    /// NVIDIA's libdevice. Here they stay what they are, with the same results on
-    /// the device and on the CPU.
+    /// Does nothing. Upstream replaces the `libm` crate's functions by those of NVIDIA's libdevice.
+    /// Here `libm` is used as it is, so its results on the device and on the CPU are the same.
     #[must_use]
     pub fn override_libm(mut self, override_libm: bool) -> Self {
         self.override_libm = override_libm;
         self
     }
 
-    /// Does nothing: upstream, told so, puts statics into constant memory until
-    /// that overflows. Here a static is there when it is marked
-    /// `#[address_space(constant)]`.
+    /// Does nothing. With this option upstream puts statics into constant memory until that
+    /// overflows. Here a static is in constant memory if it is marked `#[address_space(constant)]`.
     #[must_use]
     pub fn use_constant_memory_space(mut self, use_constant_memory_space: bool) -> Self {
         self.use_constant_memory_space = use_constant_memory_space;
@@ -247,10 +245,10 @@ impl CudaBuilder {
         self
     }
 
-    /// Where cargo keeps what it builds for the device. By default
-    /// `cuda-builder` in the target directory of the outer build, when this is a
-    /// build script, or else of the kernel crate's workspace. Never the outer
-    /// build's own: that one's lock is held until the build script ends.
+    /// The target directory for the device. By default it is `cuda-builder` in the target directory
+    /// of the outer build, when this is a build script, or else of the kernel crate's workspace. It
+    /// must not be the outer build's target directory: cargo holds the lock of that until the build
+    /// script ends.
     #[must_use]
     pub fn target_dir(mut self, path: impl AsRef<Path>) -> Self {
         self.target_dir = Some(path.as_ref().to_owned());
@@ -266,9 +264,9 @@ impl CudaBuilder {
         self
     }
 
-    /// The PTX version to write, as `(8, 0)`. By default the first one that has
-    /// the architecture, and 6.3 at least: it runs on the oldest drivers. Inline assembly with
-    /// newer instructions needs a newer version.
+    /// The PTX version to write, as `(8, 0)`. By default the first one that has the architecture,
+    /// but at least 6.3, so that the PTX runs on the oldest drivers. Inline assembly with newer
+    /// instructions needs a newer version.
     #[must_use]
     pub fn ptx_version(mut self, major: u32, minor: u32) -> Self {
         self.ptx_version = Some((major, minor));

@@ -18,14 +18,15 @@ use crate::arch::NvvmArch;
 use crate::builder::{CudaBuilder, DebugInfo};
 use crate::error::CudaBuilderError;
 use crate::header::{self, Cfg, Header};
+use crate::mirror::Mirror;
 use crate::tools::{Toolchain, capture, describe};
 use crate::wrapper;
 
 /// rustc's name for CUDA devices.
 pub(crate) const TARGET: &str = "nvptx64-nvidia-cuda";
 
-/// Unstable features that kernel code needs and that upstream's compiler backend
-/// has switched on: nobody should have to write them into every crate.
+/// Unstable features that kernel code needs. They are on in every crate of kernels, as with
+/// upstream's compiler backend.
 const FEATURES: [&str; 5] = [
     "abi_ptx",
     "asm_experimental_arch",
@@ -272,8 +273,8 @@ impl Crate {
             .iter()
             .map(|node| (node.id.as_str(), node))
             .collect();
-        // What is compiled for the device: ordinary dependencies, as far as the
-        // first procedural macro, which is compiled for the host.
+        // Ordinary dependencies are compiled for the device. A procedural macro and what it depends
+        // on are compiled for the host.
         let reached = |from: &str| {
             let mut order = Vec::new();
             let mut pending = vec![from.to_owned()];
@@ -330,9 +331,9 @@ impl Crate {
         })
     }
 
-    /// The files and folders that the crate is made of, for
-    /// `cargo:rerun-if-changed`: known before anything is compiled, so that a
-    /// failed build, too, is tried again when they change.
+    /// The files and folders that the crate is made of, for `cargo:rerun-if-changed`. They are
+    /// known before anything is compiled, so that cargo also repeats a failed build when they
+    /// change.
     pub(crate) fn watched(&self) -> Vec<PathBuf> {
         let mut watched = vec![self.workspace_root.join("Cargo.lock")];
         for (package, _) in &self.parts {
@@ -347,8 +348,8 @@ impl Crate {
             let Some(library) = package.library() else {
                 continue;
             };
-            // The root's folder, unless that is the package itself: it holds the
-            // target directory as well, which changes with every build.
+            // The root's folder, unless that is the package itself: it also holds the target
+            // directory, which changes with every build.
             match library.src_path.parent() {
                 Some(folder) if folder != package.directory() => watched.push(folder.to_owned()),
                 _ => watched.push(library.src_path.clone()),
@@ -359,9 +360,24 @@ impl Crate {
         watched.retain(|path| path.exists());
         watched
     }
+
+    fn may_have_kernels(&self, package: &Package) -> bool {
+        package.id == self.package.id || self.with_kernels.contains(&package.id)
+    }
+
+    /// The folder that a package's sources are named from, and its name in messages and in PTX.
+    fn place<'a>(&'a self, package: &'a Package) -> (&'a Path, String) {
+        if package.directory().starts_with(&self.workspace_root) {
+            (&self.workspace_root, String::new())
+        } else {
+            let name = format!("{}-{}", package.name, package.version);
+            (package.directory(), name)
+        }
+    }
 }
 
-/// Those of the user's arguments that also decide what the crate is made of.
+/// Those of the user's arguments that `cargo metadata` needs as well, because dependencies follow
+/// from them.
 fn metadata_arguments(build_args: &[String]) -> Vec<String> {
     let mut arguments = Vec::new();
     let mut takes_value = false;
@@ -391,7 +407,7 @@ fn metadata_arguments(build_args: &[String]) -> Vec<String> {
 // ---------------------------------------------------------------------------
 // cargo rustc
 
-/// What the build left behind.
+/// What cargo built.
 #[derive(Debug)]
 pub(crate) struct Built {
     /// The kernel crate's library first, then those of its dependencies.
@@ -410,8 +426,7 @@ struct Message {
     filenames: Vec<PathBuf>,
 }
 
-/// Compiles the kernel crate in `target_dir`; `work` is a folder for files that
-/// nobody needs afterwards.
+/// Compiles the kernel crate in `target_dir`; `work` is a folder for temporary files.
 ///
 /// # Errors
 ///
@@ -428,7 +443,7 @@ pub(crate) fn build(
     let sm = builder.arch.sm();
 
     let mut cfg_query = cargo(toolchain, krate.package.directory());
-    // Not through cargo, but with the same clean environment.
+    // rustc is asked without cargo, but in the same clean environment.
     let cfg = Cfg::new(&capture(
         command_with(&toolchain.rustc.path, &mut cfg_query)
             .args(["--print", "cfg", "--target", TARGET])
@@ -459,7 +474,7 @@ pub(crate) fn build(
         )
         .env("CUDA_ARCH", builder.arch.cuda_arch().to_string());
 
-    // The kernel crate's own flags go through cargo; the others' cannot.
+    // Cargo hands flags to the kernel crate alone; the wrapper hands them to the others.
     let mut entries = Vec::new();
     for (package, features) in &krate.parts {
         let Some(library) = package.library() else {
@@ -467,12 +482,19 @@ pub(crate) fn build(
         };
         // What cannot be read, rustc will complain about.
         let source = std::fs::read_to_string(&library.src_path).unwrap_or_default();
-        let header = header::read(&source, &cfg.with_features(features));
+        let cfg = cfg.with_features(features);
+        let header = header::read(&source, &cfg);
         let mut flags = package_flags(krate, package, &header);
-        let substitute = header.without_register_attr;
+        let mirror = mirror(
+            krate,
+            package,
+            library,
+            &cfg,
+            &work.join(entries.len().to_string()),
+        )?;
         if package.id == krate.package.id {
             command.arg("--").args(flags);
-            if substitute.is_none() {
+            if mirror.is_none() {
                 continue;
             }
             flags = Vec::new();
@@ -481,10 +503,16 @@ pub(crate) fn build(
             flag.push(wrapper::compile(toolchain, target_dir, work)?);
             flags.push(flag);
         }
+        // Of the remappings that fit a path, rustc applies the last.
+        flags.extend(
+            mirror
+                .iter()
+                .map(|it| remap(&it.folder, &krate.place(package).1)),
+        );
         entries.push(wrapper::Entry {
             root: library.src_path.clone(),
             flags,
-            substitute,
+            mirror,
         });
     }
     if !entries.is_empty() {
@@ -535,8 +563,8 @@ impl Profile {
         let settings = [
             // A panic is a trap: no message is formatted, and nothing unwinds.
             "panic=\"immediate-abort\"",
-            // The flags decide these, whatever is here. But cargo tells builds with other
-            // profiles apart: as the workspace's says, each would compile its own `core`.
+            // `rustflags` overrides these. Cargo keeps builds with different profiles apart: with
+            // the settings of its workspace, each would compile its own `core`.
             "opt-level=3",
             "debug=false",
             "strip=\"none\"",
@@ -549,7 +577,7 @@ impl Profile {
     }
 }
 
-/// The cargo profile: what the user's own arguments say goes first.
+/// The cargo profile. The user's own arguments take precedence.
 fn profile(builder: &CudaBuilder) -> Profile {
     let mut arguments = builder.build_args.iter();
     while let Some(argument) = arguments.next() {
@@ -584,14 +612,14 @@ fn profile(builder: &CudaBuilder) -> Profile {
 fn rustflags(toolchain: &Toolchain, builder: &CudaBuilder) -> Vec<OsString> {
     let mut flags: Vec<OsString> = [
         format!("-Ctarget-cpu={}", builder.arch.sm()),
-        // LLVM must not see the module before it is marked convergent, and rustc
-        // itself must not copy barriers into branches either.
+        // LLVM must not optimise the module before it is marked convergent, and rustc itself must
+        // not copy barriers into branches.
         "-Cno-prepopulate-passes".to_owned(),
         "-Zmir-enable-passes=-JumpThreading".to_owned(),
         "-Ccodegen-units=1".to_owned(),
         "-Clto=off".to_owned(),
         "-Cembed-bitcode=yes".to_owned(),
-        // Whatever the workspace's profiles say about the host's code.
+        // The workspace's profiles are about the host's code.
         format!("-Copt-level={}", if builder.release { 3 } else { 0 }),
         format!(
             "-Cdebuginfo={}",
@@ -618,8 +646,8 @@ fn rustflags(toolchain: &Toolchain, builder: &CudaBuilder) -> Vec<OsString> {
     if builder.optix {
         flags.push("--cfg=optix".into());
     }
-    // Cargo does not see the flags of single crates, which this release decides:
-    // another one shall compile them anew.
+    // Cargo does not see the flags that the wrapper adds. They follow from the release of this
+    // crate, so another release must compile everything anew.
     flags.push(
         format!(
             "--check-cfg=cfg(cuda_builder,values(\"{}\"))",
@@ -627,9 +655,8 @@ fn rustflags(toolchain: &Toolchain, builder: &CudaBuilder) -> Vec<OsString> {
         )
         .into(),
     );
-    // The standard library's own paths; those of the crates come with each crate.
-    // These flags must not depend on the kernel crate: `core` is built once for
-    // all that share a target directory.
+    // The standard library's own paths; `package_flags` has those of the crates. These flags must
+    // not depend on the kernel crate: all that share a target directory share one `core`.
     let library = toolchain.rustc.library_source();
     flags.push(remap(&library, "library"));
     if let Ok(library) = library.canonicalize() {
@@ -645,11 +672,11 @@ fn architecture_cfgs(arch: NvvmArch) -> impl Iterator<Item = String> {
         .includes()
         .flat_map(NvvmArch::features)
         .map(|feature| format!("--cfg=target_feature={feature:?}"));
-    // A lint against what rustc sets by itself; here it is the same, and more.
+    // The lint warns of the names that rustc sets itself. These are the same, and more.
     std::iter::once("-Aexplicit_builtin_cfgs_in_flags".to_owned()).chain(cfgs)
 }
 
-/// Absolute paths stay out of the PTX.
+/// A flag that replaces the path `from` in messages and in PTX, where absolute paths do not belong.
 fn remap(from: &Path, to: &str) -> OsString {
     let mut flag = OsString::from("--remap-path-prefix=");
     flag.push(from);
@@ -658,20 +685,61 @@ fn remap(from: &Path, to: &str) -> OsString {
     flag
 }
 
+/// Mirrors a package in `folder` without its mentions of `register_attr`, if it has any.
+fn mirror(
+    krate: &Crate,
+    package: &Package,
+    library: &Target,
+    cfg: &Cfg,
+    folder: &Path,
+) -> Result<Option<Mirror>, CudaBuilderError> {
+    let root = &library.src_path;
+    let sources = match root.parent() {
+        // The folder of the manifest may hold anything, also the target directory.
+        Some(folder) if folder != package.directory() && krate.may_have_kernels(package) => {
+            rust_files(folder)
+        }
+        _ => vec![root.clone()],
+    };
+    let (original, _) = krate.place(package);
+    let mut changed = Vec::new();
+    for path in sources {
+        // What cannot be read, rustc will complain about if it is part of the crate.
+        let source = std::fs::read_to_string(&path).unwrap_or_default();
+        let text = header::read(&source, cfg).without_register_attr;
+        if let (Some(text), Ok(path)) = (text, path.strip_prefix(original)) {
+            changed.push((path.to_owned(), text));
+        }
+    }
+    if changed.is_empty() {
+        return Ok(None);
+    }
+    Mirror::create(original, folder, &changed).map(Some)
+}
+
+/// The Rust sources below a folder, as far as it can be read.
+fn rust_files(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            found.extend(rust_files(&path));
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+    found
+}
+
 /// Flags for one of the crates that the kernel crate is made of.
 fn package_flags(krate: &Crate, package: &Package, header: &Header) -> Vec<OsString> {
-    let mut flags = Vec::new();
-    if package.directory().starts_with(&krate.workspace_root) {
-        flags.push(remap(&krate.workspace_root, ""));
-    } else {
-        let name = format!("{}-{}", package.name, package.version);
-        flags.push(remap(package.directory(), &name));
-    }
-    // Crates for the device need not say it, as with upstream's backend.
+    let (folder, name) = krate.place(package);
+    let mut flags = vec![remap(folder, &name)];
+    // As with upstream's backend, crates for the device need not say `no_std`.
     if !header.no_std {
         flags.push("-Zcrate-attr=no_std".into());
     }
-    if package.id == krate.package.id || krate.with_kernels.contains(&package.id) {
+    if krate.may_have_kernels(package) {
         flags.push("-Zcrate-attr=allow(internal_features)".into());
         let missing: Vec<_> = FEATURES
             .into_iter()
@@ -695,9 +763,9 @@ fn join_flags(flags: &[OsString]) -> OsString {
     joined
 }
 
-/// Runs a command. Its lines of progress are shown as they come; what else it writes to
-/// standard error is shown when it succeeds, and given back when it fails, so that nobody
-/// reads it twice.
+/// Runs a command and shows its lines of progress as they come. Everything else on standard error
+/// is shown when the command succeeds and returned when it fails: the error then has it, and it is
+/// printed once.
 fn run_showing_progress(
     command: &mut Command,
 ) -> std::io::Result<(std::process::ExitStatus, String, String)> {
@@ -752,7 +820,7 @@ fn is_progress(line: &[u8]) -> bool {
         && verb.iter().all(u8::is_ascii_alphabetic)
 }
 
-/// Sorts out what cargo says it built.
+/// Finds the libraries in what cargo says it built.
 fn artifacts(messages: &str, krate: &Crate, command: &str) -> Result<Built, CudaBuilderError> {
     let mut by_package: HashMap<String, PathBuf> = HashMap::new();
     let mut standard = Vec::new();

@@ -1,4 +1,4 @@
-//! Everything that can go wrong, each with what would be right.
+//! Everything that can go wrong. Each message also says what would be right.
 
 use std::fmt;
 use std::io;
@@ -8,7 +8,10 @@ use crate::arch::NvvmArch;
 pub use crate::ir::error::IrError;
 
 /// Why a kernel crate could not be built.
-#[derive(Debug, thiserror::Error)]
+///
+/// Its `Debug` output is the same message: build scripts call `unwrap`, and the compiler's lines
+/// stay lines.
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum CudaBuilderError {
     /// The path given to [`CudaBuilder::new`](crate::CudaBuilder::new) holds no
@@ -104,7 +107,7 @@ pub enum CudaBuilderError {
         file: PathBuf,
         /// How the tool ended.
         status: String,
-        /// What it wrote to standard error, without its own stack.
+        /// What it wrote to standard error, without its stack dump.
         stderr: String,
         /// The command, for trying again by hand.
         command: String,
@@ -158,6 +161,12 @@ pub enum CudaBuilderError {
     },
 }
 
+impl fmt::Debug for CudaBuilderError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
 impl CudaBuilderError {
     pub(crate) fn io(
         action: &'static str,
@@ -207,7 +216,7 @@ pub struct MissingTool {
     pub tool: &'static str,
     /// The LLVM release it must belong to.
     pub major: u32,
-    /// The rustc whose code it shall read.
+    /// The release of rustc, whose bitcode the tool must read.
     pub rustc: String,
     /// Each place, and what was there instead.
     pub looked_at: Vec<String>,

@@ -1,22 +1,22 @@
-//! Reads the inner attributes at the top of a crate's root file.
+//! Reads the inner attributes at the top of a source file.
 //!
-//! Two questions are answered from them. Is the crate `no_std` already, and which
-//! features does it enable itself? (rustc warns of the one and refuses the other
-//! when said twice, so those are not injected.) And is it written for the compiler backend of rust-cuda 0.2 and before, whose
-//! crates begin with
+//! A crate's root says whether the crate is `no_std` and which features it enables. rustc warns of
+//! a second `no_std` and refuses to enable a feature twice, so neither is injected again.
+//!
+//! A file, the root or another, may be written for the compiler backend of rust-cuda 0.2 and
+//! before. It then begins with
 //!
 //! ```text
 //! #![cfg_attr(target_os = "cuda", no_std, feature(register_attr), register_attr(nvvm_internal))]
 //! ```
 //!
-//! rustc has since removed `register_attr` and stops at the mere mention of it
-//! (E0557). Nothing depends on it any more, so it is blanked out of the text that
-//! the compiler gets to see; see [`crate::wrapper`].
+//! rustc has removed `register_attr` and refuses sources that mention it (E0557). Nothing depends
+//! on it, so it is blanked out of the text that rustc compiles; see [`crate::wrapper`].
 
 use std::collections::HashSet;
 use std::ops::Range;
 
-/// The configuration that `cfg_attr` asks: `rustc --print cfg`'s lines.
+/// The configuration that `cfg_attr` depends on: the lines of `rustc --print cfg`.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Cfg(HashSet<String>);
 
@@ -46,10 +46,10 @@ impl Cfg {
     }
 }
 
-/// What a crate's root says about itself.
+/// What the top of a file says.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Header {
-    /// Whether it is `no_std` (or `no_core`) on the device.
+    /// Whether the crate is `no_std` (or `no_core`) on the device.
     pub(crate) no_std: bool,
     /// The unstable features that it enables on the device.
     pub(crate) features: HashSet<String>,
@@ -58,8 +58,7 @@ pub(crate) struct Header {
     pub(crate) without_register_attr: Option<String>,
 }
 
-/// Reads `source`. Text that is no Rust simply has no attributes; the compiler
-/// will say what is wrong with it.
+/// Reads `source`. Text that is no Rust has no attributes; rustc says what is wrong with it.
 pub(crate) fn read(source: &str, cfg: &Cfg) -> Header {
     let mut header = Header::default();
     let mut blanks = Vec::new();
@@ -110,9 +109,8 @@ fn collect(
                 }
             }
         }
-        // An attribute must stay in its place, or its commas would not fit: one
-        // that changes nothing, for the lint is silent anyway. An empty list would
-        // be warned of.
+        // Another attribute must take its place, or the commas around it would not fit. This one
+        // changes nothing, because its lint is off by default. rustc warns of an empty list.
         "register_attr" => blank_out(meta, blanks),
         "feature" if list.iter().all(|name| name.path == "register_attr") && !list.is_empty() => {
             blank_out(meta, blanks);
@@ -218,7 +216,7 @@ impl<'a> Parser<'a> {
             if let Some(meta) = self.meta() {
                 found.push(meta);
             }
-            // Whatever was not understood belongs to the attribute still.
+            // What `meta` has not understood still belongs to the attribute.
             if !self.skip_to_close(']') {
                 return found;
             }

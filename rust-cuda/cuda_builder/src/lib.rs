@@ -1,11 +1,10 @@
 //! Builds kernel crates to PTX, from a build script, with the stock Rust
 //! toolchain.
 //!
-//! The names and the API are those of rust-cuda's `cuda_builder`, so that a build
-//! script written for it stays as it is. What runs underneath is another thing:
-//! not a compiler backend of its own, which needs a nightly of 2021, LLVM 7 and
-//! NVIDIA's libNVVM, but rustc's own `nvptx64-nvidia-cuda` target and LLVM's
-//! tools of the same release. README.md lists what differs.
+//! The names and the API are those of rust-cuda's `cuda_builder`: a build script written for it
+//! stays as it is. That crate uses a compiler backend of its own, which needs a nightly of 2021,
+//! LLVM 7 and NVIDIA's libNVVM. This one uses rustc's own `nvptx64-nvidia-cuda` target and LLVM's
+//! tools of the same release. README.md lists the differences.
 //!
 //! ```no_run
 //! // build.rs
@@ -29,13 +28,17 @@
 //!
 //! # How it works
 //!
-//! [`CudaBuilder::build`] compiles the kernel crate as a library, with `core` and
-//! `alloc`, to LLVM bitcode that no LLVM pass has touched; links the bitcode into
-//! one module; adds to it what rustc does not know of CUDA (convergence, address
-//! spaces, fences: see `src/ir/`); and has LLVM optimise it and write PTX.
+//! [`CudaBuilder::build`]
 //!
-//! The PTX depends on the sources, the options and the releases of rustc and LLVM
-//! alone: not on the machine, the folder, or the time.
+//! 1. compiles the kernel crate as a library, with `core` and `alloc`, to LLVM bitcode that no LLVM
+//!    pass has touched;
+//! 2. links the bitcode into one module;
+//! 3. adds to it what rustc does not know of CUDA (convergence, address spaces, fences: see
+//!    `src/ir/`);
+//! 4. has LLVM optimise it and write PTX.
+//!
+//! The PTX depends only on the sources, the options and the releases of rustc and LLVM, not on the
+//! machine, the folder or the time.
 
 mod arch;
 mod archive;
@@ -47,6 +50,7 @@ mod hash;
 mod header;
 mod ir;
 mod link;
+mod mirror;
 mod nvvm_attribute;
 #[allow(dead_code, reason = "a program of its own, see the module's text")]
 mod rustc_wrapper;

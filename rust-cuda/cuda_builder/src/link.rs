@@ -39,8 +39,7 @@ pub(crate) struct Units {
     standard: Vec<PathBuf>,
 }
 
-/// Takes the bitcode out of what cargo built. From then on cargo may overwrite
-/// its files.
+/// Takes the bitcode out of what cargo built. After this, cargo may overwrite its files.
 ///
 /// # Errors
 ///
@@ -52,8 +51,8 @@ pub(crate) fn unpack(built: &Built, work: &Path) -> Result<Units, CudaBuilderErr
     })
 }
 
-/// Links what cargo built, in the folder `work`; `spaces` has the statics whose address space is
-/// said by number.
+/// Links what cargo built, in the folder `work`. `spaces` has the statics whose address space the
+/// source gives as a number.
 ///
 /// # Errors
 ///
@@ -134,15 +133,15 @@ pub(crate) fn link(
     command
         .arg("-S")
         .arg(if builder.nvvm_opts {
-            // Address spaces first: once two loads from different memories have
-            // been merged into one from either, as simplification does with the
-            // arms of a branch, it stays a generic one. They are seen only
-            // where everything is inlined and pointers are not kept in memory.
+            // Address spaces come first. Simplification merges loads in the arms of a branch; if
+            // they are from different memories, the merged one is a generic load and stays one.
+            // LLVM finds address spaces only after inlining, and only of pointers that are not kept
+            // in memory.
             "-passes=internalize,globaldce,always-inline,\
              function(sroa,infer-address-spaces),default<O3>"
         } else {
-            // What is marked to be inlined always is part of the language rather
-            // than an optimisation: reading a special register, for instance.
+            // Functions that must always be inlined are inlined without optimisation, too: reading
+            // a special register, for instance.
             "-passes=internalize,globaldce,always-inline,globaldce"
         })
         .arg(joined("--internalize-public-api-file=", &public))
@@ -205,12 +204,15 @@ pub(crate) fn assemble(
     run("assembling the LLVM IR", &mut command, text)
 }
 
-/// The PTX version: the user's; for targets before sm_75 6.3, which has `.sync` warp
-/// operations, `activemask` and `nanosleep`; for sm_90 8.0 where the assembly in `module` needs
-/// it; and otherwise LLVM's choice. LLVM writes the oldest version that knows the target,
-/// whatever the instructions need.
+/// The PTX version. It is the first of these that applies:
+///
+/// - the user's;
+/// - for targets before sm_75, 6.3, which has `.sync` warp operations, `activemask` and
+///   `nanosleep`;
+/// - for sm_90, 8.0 where the assembly in `module` needs it;
+/// - LLVM's choice: the oldest version that knows the target, whatever the instructions need.
 fn ptx_version(builder: &CudaBuilder, module: &str) -> Option<String> {
-    /// Instructions of sm_90 that LLVM's choice for it, 7.8, has not.
+    /// Instructions of sm_90 that PTX 7.8, LLVM's choice for it, lacks.
     const OF_8_0: [&str; 4] = [
         "cp.async.bulk.",
         "mbarrier.arrive.expect_tx.",
@@ -286,7 +288,7 @@ fn run(step: &'static str, command: &mut Command, file: &Path) -> Result<(), Cud
     })
 }
 
-/// The function that one of LLVM's tools stopped at, if it says so, as it is called in Rust.
+/// The Rust name of the function that one of LLVM's tools stopped at, if the tool names it.
 fn failed_function(stderr: &str) -> Option<String> {
     let found = [" on function '@", "In function: ", "in function "]
         .iter()
@@ -295,7 +297,7 @@ fn failed_function(stderr: &str) -> Option<String> {
     Some(format!("{:#}", rustc_demangle::demangle(name)))
 }
 
-/// What a tool said, without the stack of its own functions.
+/// What a tool said, without its stack dump.
 fn without_stack_dump(stderr: &str) -> &str {
     let end = ["PLEASE submit a bug report", "Stack dump:"]
         .iter()
@@ -304,8 +306,8 @@ fn without_stack_dump(stderr: &str) -> &str {
     stderr[..end.unwrap_or(stderr.len())].trim_end()
 }
 
-/// The file and line of the function called `path`, when one of `sources` alone defines a
-/// function of its name.
+/// The file and line of the function called `path`, if `sources` define exactly one function of its
+/// name.
 pub(crate) fn line_of(path: &str, sources: &[PathBuf]) -> Option<(PathBuf, usize)> {
     let name = path.rsplit("::").find(|part| !part.starts_with('{'))?;
     let mut found = None;

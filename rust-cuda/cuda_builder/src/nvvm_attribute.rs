@@ -1,8 +1,8 @@
-//! `#[nvvm_internal::addrspace(n)]`: the address space of a static, as upstream's compiler
-//! backend takes it.
+//! `#[nvvm_internal::addrspace(n)]`: the address space of a static, as upstream's compiler backend
+//! takes it.
 //!
-//! With `register_tool(nvvm_internal)` the stock compiler accepts the attribute and forgets it.
-//! It is read from the sources instead, and the static is known by its name.
+//! With `register_tool(nvvm_internal)` rustc accepts the attribute and ignores it. So it is read
+//! from the text of the sources, and a static is known by its name alone.
 
 use std::fs;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use std::path::PathBuf;
 pub(crate) fn statics(sources: &[PathBuf]) -> Vec<(String, u32)> {
     let mut found = Vec::new();
     for source in sources {
-        // One that cannot be read, rustc could not read either.
+        // rustc reports a source that cannot be read.
         let text = fs::read_to_string(source).unwrap_or_default();
         if text.contains("nvvm_internal") {
             found.extend(in_text(&text));

@@ -1,5 +1,5 @@
-//! A stand-in for rustc that gives some crates flags of their own, and reads the
-//! roots of some from another file.
+//! A stand-in for rustc that gives some crates flags of their own, and compiles some
+//! in another folder.
 //!
 //! This file is a program of its own: [`crate::wrapper`] compiles it with the
 //! user's rustc and hands it to cargo as `RUSTC_WRAPPER`. It is also a module of
@@ -11,25 +11,23 @@
 //! ```text
 //! root /path/to/src/lib.rs
 //! flag -Zcrate-attr=no_std
-//! substitute /path/to/another.rs
+//! original /path/to
+//! mirror /path/to/the/mirror
 //! ```
 //!
-//! A call whose arguments name a root gets the flags below it; any other call,
-//! and any for the host, goes through unchanged. A substitute goes to rustc's
-//! standard input, under the name of the root: rustdoc's way of compiling
-//! examples, `UNSTABLE_RUSTDOC_TEST_PATH`, makes messages, module paths and
-//! `include!` relate to that name. The root itself is then added to the
-//! dependency file, so that cargo notices when it changes.
+//! A call whose arguments name a root gets the flags below it. Any other call, and any call for the
+//! host, goes through unchanged. With a mirror, rustc compiles the file of the mirror that stands
+//! for the root, and its dependency file then names the originals, so that cargo notices when they
+//! change.
 //!
-//! Called as rustc calls a linker of bitcode, which `--target-cpu` tells, it stands
-//! in for that and writes an empty file where the option `-o` says.
+//! The same program stands in for the linker of bitcode: when its arguments have `--target-cpu`, it
+//! writes an empty file to the path behind `-o`.
 
 use std::env;
 use std::ffi::OsString;
 use std::fs;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Command, ExitCode};
 
 /// Runs rustc as the arguments say.
 pub(crate) fn main() -> ExitCode {
@@ -59,33 +57,16 @@ fn run(mut arguments: Vec<OsString>) -> Result<ExitCode, String> {
         return finish(Command::new(&compiler).args(&arguments).status(), &compiler);
     };
     arguments.extend(entry.flags);
-    let Some(substitute) = entry.substitute else {
-        return finish(Command::new(&compiler).args(&arguments).status(), &compiler);
-    };
-    let source = fs::read(&substitute)
-        .map_err(|error| format!("cannot read {}: {error}", substitute.display()))?;
-    let root = PathBuf::from(std::mem::replace(
-        &mut arguments[index],
-        OsString::from("-"),
-    ));
-    let mut child = Command::new(&compiler)
-        .args(&arguments)
-        .env("UNSTABLE_RUSTDOC_TEST_PATH", &root)
-        // What is added to every line number.
-        .env("UNSTABLE_RUSTDOC_TEST_LINE", "0")
-        .stdin(Stdio::piped())
-        .spawn()
-        .map_err(|error| format!("cannot run {}: {error}", Path::new(&compiler).display()))?;
-    if let Some(mut input) = child.stdin.take() {
-        // A compiler that stops early closes its input; it says why itself.
-        let _ = input.write_all(&source);
+    if let Some(mirror) = &entry.mirror {
+        arguments[index] = mirror.root.clone().into();
     }
-    let status = child.wait();
-    if status.as_ref().is_ok_and(|status| status.success())
+    let status = Command::new(&compiler).args(&arguments).status();
+    if let Some(mirror) = &entry.mirror
+        && status.as_ref().is_ok_and(|status| status.success())
         && let Some(file) = dependency_file(&arguments)
         && let Ok(text) = fs::read_to_string(&file)
     {
-        fs::write(&file, with_dependency(&text, &root))
+        fs::write(&file, mirror.with_originals(&text))
             .map_err(|error| format!("cannot write {}: {error}", file.display()))?;
     }
     finish(status, &compiler)
@@ -113,13 +94,29 @@ fn finish(
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Entry {
     flags: Vec<OsString>,
-    substitute: Option<PathBuf>,
+    mirror: Option<Mirror>,
 }
 
-/// The argument that is a listed root, and what the list says about it.
+/// A folder that is compiled in the place of another.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Mirror {
+    original: PathBuf,
+    folder: PathBuf,
+    /// The file in it that stands for the crate's root.
+    root: PathBuf,
+}
+
+impl Mirror {
+    /// A dependency file's text, with the originals for the files of the mirror.
+    fn with_originals(&self, text: &str) -> String {
+        let written = |path: &Path| path.to_string_lossy().replace(' ', "\\ ");
+        text.replace(&written(&self.folder), &written(&self.original))
+    }
+}
+
+/// The index of the argument that is a listed root, and what the list says about it.
 fn find(arguments: &[OsString], list: &str) -> Option<(usize, Entry)> {
-    // The same source may be compiled for the host too, as part of a procedural
-    // macro, and then is none of this program's business.
+    // The same source may also be compiled for the host, as part of a procedural macro.
     if !arguments.iter().any(|argument| argument == "--target") {
         return None;
     }
@@ -135,10 +132,19 @@ fn find(arguments: &[OsString], list: &str) -> Option<(usize, Entry)> {
                 .is_some_and(|root| Path::new(root) == path)
         })?;
         let mut entry = Entry::default();
+        let mut original = Path::new("");
         for line in lines {
             match line.split_once(' ') {
                 Some(("flag", flag)) => entry.flags.push(flag.into()),
-                Some(("substitute", path)) => entry.substitute = Some(path.into()),
+                Some(("original", path)) => original = Path::new(path),
+                Some(("mirror", folder)) => {
+                    let below = path.strip_prefix(original).ok()?;
+                    entry.mirror = Some(Mirror {
+                        original: original.to_owned(),
+                        folder: folder.into(),
+                        root: Path::new(folder).join(below),
+                    });
+                }
                 _ => break,
             }
         }
@@ -164,24 +170,6 @@ fn dependency_file(arguments: &[OsString]) -> Option<PathBuf> {
     Some(Path::new(&directory).join(format!("{name}{suffix}.d")))
 }
 
-/// The dependency file's text with `root` as one more source of everything.
-fn with_dependency(text: &str, root: &Path) -> String {
-    let root = root.to_string_lossy().replace(' ', "\\ ");
-    let mut out = String::new();
-    for line in text.lines() {
-        out.push_str(line);
-        // A rule; rustc writes the space also when nothing follows it. Neither a
-        // comment nor a source file's own empty rule.
-        if !line.starts_with('#') && line.contains(": ") {
-            out.push(' ');
-            out.push_str(&root);
-        }
-        out.push('\n');
-    }
-    out.push_str(&format!("\n{root}:\n"));
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -203,12 +191,16 @@ mod tests {
     }
 
     #[test]
-    fn the_root_becomes_a_dependency_of_every_rule() {
-        let text = "/t/k.d: src/a.rs\n\n/t/libk.rlib: src/a.rs\n\nsrc/a.rs:\n# env-dep:X=a: b\n";
+    fn dependencies_are_the_originals() {
+        let mirror = Mirror {
+            original: "/my src".into(),
+            folder: "/t/a mirror/0".into(),
+            root: "/t/a mirror/0/lib.rs".into(),
+        };
+        let text = "/t/k.d: /t/a\\ mirror/0/lib.rs a.rs\n\n/t/a\\ mirror/0/lib.rs:\na.rs:\n";
         assert_eq!(
-            with_dependency(text, Path::new("my src/lib.rs")),
-            "/t/k.d: src/a.rs my\\ src/lib.rs\n\n/t/libk.rlib: src/a.rs my\\ src/lib.rs\n\nsrc/a.rs:\n\
-             # env-dep:X=a: b\n\nmy\\ src/lib.rs:\n"
+            mirror.with_originals(text),
+            "/t/k.d: /my\\ src/lib.rs a.rs\n\n/my\\ src/lib.rs:\na.rs:\n"
         );
     }
 
@@ -218,13 +210,14 @@ mod tests {
         let root = folder.path().canonicalize().unwrap().join("lib.rs");
         fs::write(&root, "").unwrap();
         let list = format!(
-            "root /elsewhere/lib.rs\nflag -Zother\nroot {}\nflag -Za b\nsubstitute /a b.rs\n\
+            "root /elsewhere/lib.rs\nflag -Zother\nroot {}\nflag -Za b\noriginal {}\nmirror /a b\n\
              root /more.rs\nflag -Zmore\n",
-            root.display()
+            root.display(),
+            root.parent().unwrap().display()
         );
         let mut arguments = vec![
             OsString::from("--edition=2021"),
-            root.into(),
+            root.clone().into(),
             OsString::from("--target"),
         ];
         assert_eq!(
@@ -233,7 +226,11 @@ mod tests {
                 1,
                 Entry {
                     flags: vec!["-Za b".into()],
-                    substitute: Some("/a b.rs".into())
+                    mirror: Some(Mirror {
+                        original: root.parent().unwrap().to_owned(),
+                        folder: "/a b".into(),
+                        root: "/a b/lib.rs".into(),
+                    })
                 }
             ))
         );

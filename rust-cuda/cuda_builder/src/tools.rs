@@ -144,8 +144,8 @@ impl Toolchain {
         command
             .args(["-march=nvptx64", "-mcpu=help"])
             .stdin(std::process::Stdio::null());
-        // The list goes to standard error, and is followed by an ordinary run
-        // over the (empty) input, whose success says nothing.
+        // llc prints the list to standard error and then compiles its empty input; whether that
+        // succeeds says nothing.
         let output = command
             .output()
             .map_err(CudaBuilderError::io("run", &self.llc))?;
@@ -169,8 +169,8 @@ impl Toolchain {
     }
 }
 
-/// The compiler that belongs to `cargo`. Not simply `RUSTC`: under `cargo clippy`
-/// and the like that variable names something else than a compiler.
+/// The compiler that belongs to `cargo`. The variable `RUSTC` does not do: under `cargo clippy` and
+/// the like it names another program.
 fn rustc_path(cargo: &Path) -> PathBuf {
     if let Some(path) = env::var_os(RUSTC) {
         return path.into();

@@ -1,19 +1,17 @@
-//! Puts a program of ours in front of rustc, for what cargo cannot be told.
+//! Puts a program of this crate in front of rustc, for what cargo has no options for.
 //!
-//! **Flags for single crates.** A dependency that does not say `no_std` is given
-//! it, one that may define kernels gets the features for that, and each gets its
-//! own path remapped. Cargo has flags per package only in profiles, where they
-//! clash with what the user's manifest says about the same package.
+//! **Flags for single crates.** A dependency that does not say `no_std` is given it, one that may
+//! define kernels gets the features for that, and each has its own paths remapped. Cargo has flags
+//! per package only in profiles, where they clash with what the user's manifest says about the same
+//! package.
 //!
-//! **Crates written for rust-cuda 0.2.** Their roots mention `register_attr`, which
-//! rustc has removed; see [`crate::header`]. The compiler is given the root
-//! without that mention, so that neither the user's sources nor any file of the
-//! crate is copied, and messages still point into the real file.
+//! **Crates written for rust-cuda 0.2.** They mention `register_attr`, which rustc has
+//! removed; see [`crate::header`]. The compiler reads a [`Mirror`] of the crate without
+//! those mentions. Paths are remapped, so that messages name the original files.
 //!
-//! **Dependencies that are a `cdylib` as well**, as kernel crates used to be.
-//! Cargo builds a dependency in all its forms, and linking the dynamic one needs
-//! a linker that rustup does not ship. Nobody wants the result, so the same
-//! program, given as the linker, writes an empty file.
+//! **Dependencies that are also a `cdylib`**, as kernel crates for rust-cuda 0.2 are. Cargo builds
+//! a dependency in all its forms, and linking a `cdylib` needs a linker that rustup does not ship.
+//! The `cdylib` is not used, so the same program is given as the linker and writes an empty file.
 
 use std::ffi::OsString;
 use std::fs;
@@ -22,6 +20,7 @@ use std::process::Command;
 
 use crate::error::CudaBuilderError;
 use crate::hash::fnv1a;
+use crate::mirror::Mirror;
 use crate::tools::{Toolchain, describe};
 
 const SOURCE: &str = include_str!("rustc_wrapper.rs");
@@ -32,8 +31,8 @@ pub(crate) struct Entry {
     /// The crate's root file.
     pub(crate) root: PathBuf,
     pub(crate) flags: Vec<OsString>,
-    /// The text to compile instead of the root's.
-    pub(crate) substitute: Option<String>,
+    /// Where to compile it instead.
+    pub(crate) mirror: Option<Mirror>,
 }
 
 /// Writes the list for `CUDA_BUILDER_CRATES` and gives its path.
@@ -43,17 +42,18 @@ pub(crate) struct Entry {
 /// When a file cannot be written.
 pub(crate) fn write_list(work: &Path, entries: &[Entry]) -> Result<PathBuf, CudaBuilderError> {
     let mut list = String::new();
-    for (index, entry) in entries.iter().enumerate() {
-        let root =
-            fs::canonicalize(&entry.root).map_err(CudaBuilderError::io("find", &entry.root))?;
-        list.push_str(&format!("root {}\n", root.display()));
+    let absolute = |path: &Path| fs::canonicalize(path).map_err(CudaBuilderError::io("find", path));
+    for entry in entries {
+        list.push_str(&format!("root {}\n", absolute(&entry.root)?.display()));
         for flag in &entry.flags {
             list.push_str(&format!("flag {}\n", flag.to_string_lossy()));
         }
-        if let Some(text) = &entry.substitute {
-            let path = work.join(format!("root-{index}.rs"));
-            fs::write(&path, text).map_err(CudaBuilderError::io("write", &path))?;
-            list.push_str(&format!("substitute {}\n", path.display()));
+        if let Some(mirror) = &entry.mirror {
+            list.push_str(&format!(
+                "original {}\n",
+                absolute(&mirror.original)?.display()
+            ));
+            list.push_str(&format!("mirror {}\n", mirror.folder.display()));
         }
     }
     let path = work.join("crates");
@@ -61,7 +61,7 @@ pub(crate) fn write_list(work: &Path, entries: &[Entry]) -> Result<PathBuf, Cuda
     Ok(path)
 }
 
-/// Compiles the program once per text of it and release of rustc.
+/// Compiles the program, once for each version of its source and of rustc.
 ///
 /// # Errors
 ///

@@ -153,23 +153,36 @@ fn messages_about_old_crates_name_the_real_file() {
         "[package]\nname = \"old\"\nversion = \"0.1.0\"\nedition = \"2021\"\n\n[workspace]\n",
     )
     .unwrap();
-    let source = |value: &str| {
-        format!(
-            "#![cfg_attr(target_os = \"cuda\", no_std, feature(register_attr), register_attr(nvvm_internal))]\n\
-             #![deny(warnings)]\n\
-             #[no_mangle]\npub unsafe extern \"ptx-kernel\" fn k(out: *mut u32) {{\n    *out = {value};\n}}\n"
-        )
+    // A module, too, may begin with the header.
+    let header = "#![cfg_attr(target_os = \"cuda\", feature(register_attr), register_attr(nvvm_internal))]\n\
+                  #![deny(warnings)]\n";
+    let write = |name: &str, text: &str| {
+        fs::write(root.join("src").join(name), format!("{header}{text}")).unwrap();
     };
-    let build_with = |value: &str| {
-        fs::write(root.join("src/lib.rs"), source(value)).unwrap();
+    let build_with = |value: &str, factor: &str| {
+        write(
+            "lib.rs",
+            &format!(
+                "mod inner;\n#[no_mangle]\npub unsafe extern \"ptx-kernel\" fn k(out: *mut u32) {{\n    \
+                 *out = {value} * inner::factor();\n}}\n"
+            ),
+        );
+        write(
+            "inner.rs",
+            &format!("pub fn factor() -> u32 {{\n    {factor}\n}}\n"),
+        );
         CudaBuilder::new(&root).target_dir(target_dir()).build_ptx()
     };
-    let error = build_with("\"text\"").unwrap_err().to_string();
-    assert!(error.contains("src/lib.rs:5:12"), "{error}");
-    assert!(error.contains("mismatched types"), "{error}");
-    for value in ["12345", "54321"] {
-        let ptx = build_with(value).unwrap();
-        assert!(ptx.text.contains(value), "{}", ptx.text);
+    for (value, factor, place) in [
+        ("(\"text\" as u32)", "1", "src/lib.rs:6:12"),
+        ("1", "\"text\"", "src/inner.rs:4:5"),
+    ] {
+        let error = build_with(value, factor).unwrap_err().to_string();
+        assert!(error.contains(place), "{error}");
+    }
+    for (value, factor, product) in [("12345", "1", "12345"), ("12345", "2", "24690")] {
+        let ptx = build_with(value, factor).unwrap();
+        assert!(ptx.text.contains(product), "{}", ptx.text);
     }
 }
 
@@ -215,7 +228,7 @@ fn the_same_sources_give_the_same_ptx_anywhere() {
         assert!(here.text == there.text, "{name} differs");
         let again = build(
             &CudaBuilder::new(copy.join(below))
-                // Where the kernels of a build script go as well.
+                // The directory that the kernels of a build script have, too.
                 .target_dir(outer_target_dir().join("cuda-builder"))
                 .debug(DebugInfo::LineTables),
         );
@@ -269,8 +282,8 @@ fn a_build_script_anywhere_gets_its_ptx() {
         "[build]\nrustflags = [\"--cfg=outer_build\"]\n\n[profile.dev]\npanic = \"abort\"\n",
     )
     .unwrap();
-    let cargo = |arguments: &[&str]| {
-        let output = Command::new(env!("CARGO"))
+    let ended = |arguments: &[&str]| {
+        Command::new(env!("CARGO"))
             .args(arguments)
             .current_dir(&app)
             .env("CARGO_TARGET_DIR", outer_target_dir())
@@ -281,7 +294,10 @@ fn a_build_script_anywhere_gets_its_ptx() {
             .env("CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS", "true")
             .env("CARGO_INCREMENTAL", "1")
             .output()
-            .unwrap();
+            .unwrap()
+    };
+    let cargo = |arguments: &[&str]| {
+        let output = ended(arguments);
         let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.success(), "cargo {arguments:?}:\n{stderr}");
         (String::from_utf8(output.stdout).unwrap(), stderr)
@@ -305,4 +321,20 @@ fn a_build_script_anywhere_gets_its_ptx() {
     .unwrap();
     let (changed, _) = cargo(&["run", "--quiet"]);
     assert_ne!(changed, printed);
+
+    // An error in it is shown once and as rustc shows it, although the script only unwraps it.
+    fs::write(
+        &arithmetic,
+        source.replace("*out = a / b }", "*out = \"text\" }"),
+    )
+    .unwrap();
+    let output = ended(&["build"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success());
+    assert_eq!(said.matches("mismatched types").count(), 1, "{said}");
+    assert!(
+        said.contains("\n     --> src/arithmetic.rs:")
+            || said.contains("\n    --> src/arithmetic.rs:"),
+        "{said}"
+    );
 }

@@ -76,7 +76,7 @@ fn a_function_that_nobody_defines() {
                   unsafe { host_function(); *out = HOST; } }\n";
     let error = error_of(source);
     says(&error, &["HOST, host_function", "allow_undefined"]);
-    // Named as known to the driver's linker, it is left to that.
+    // `allow_undefined` leaves it to the driver's linker.
     let krate = OneFile::new("linked", source);
     let ptx = krate
         .builder()
@@ -194,8 +194,7 @@ fn missing_tools() {
     );
 }
 
-/// LLVM 22 has every architecture of `NvvmArch`; a release that has not is played
-/// by a script.
+/// LLVM 22 has every architecture of `NvvmArch`; scripts stand in for a release that has not.
 #[cfg(unix)]
 #[test]
 fn an_architecture_that_llvm_does_not_know() {
@@ -224,8 +223,7 @@ fn an_architecture_that_llvm_does_not_know() {
     );
 }
 
-/// And the real one has them all: it gets as far as looking for the crate's
-/// library.
+/// LLVM 22 has them all: the build gets as far as looking for the crate's library.
 #[test]
 fn every_architecture_is_known_to_llvm() {
     let krate = OneFile::new("program", "");

@@ -1,4 +1,4 @@
-//! Mathematics on the device: no stack, and for single precision single precision alone.
+//! Mathematics on the device: no function uses the stack, and none of `f32` computes in `f64`.
 //! The kernels are in `fixtures/math-kernels`.
 
 mod support;

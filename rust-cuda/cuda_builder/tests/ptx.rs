@@ -417,7 +417,7 @@ fn a_panic_is_a_trap() {
 }
 
 /// For the oldest target, which knows no memory orderings, with the switch for OptiX.
-/// One build for what is asked of either, since each of them needs a `core` of its own.
+/// One build serves both questions, since each build of this kind needs a `core` of its own.
 fn oldest_with_optix() -> &'static Ptx {
     static BUILT: OnceLock<Ptx> = OnceLock::new();
     let kernels = || builder("raw-kernels").arch(NvvmArch::Compute61);
@@ -512,7 +512,7 @@ fn a_newer_ptx_version_may_be_asked_for() {
 fn the_module_is_written_where_it_is_wanted() {
     let folder = tempfile::tempdir().unwrap();
     let module = folder.path().join("final.ll");
-    // A crate of its own: its files are overwritten by no other test.
+    // A crate of its own, so that no other test overwrites its files.
     let krate = OneFile::new(
         "emitting",
         "#[unsafe(no_mangle)]\npub extern \"ptx-kernel\" fn nothing() {}\n",

@@ -2,11 +2,11 @@
 //! are in `fixtures/upstream_style`.
 //!
 //! - `release` and `head` are written as one writes kernels against cuda_std 0.2.2
-//!   and against the head of its repository: what is checked is that they build as
-//!   they are, and what their kernels become.
-//! - `everything` calls every public function of our `cuda_std` that all targets have: what is checked
-//!   is that ptxas takes each of them, and that the functions which stand for an
-//!   instruction are that instruction.
+//!   and against the head of its repository. They must build as they are; the tests
+//!   look at what their kernels become.
+//! - `everything` calls every public function of this `cuda_std` that all targets have.
+//!   ptxas must take each of them, and a function that stands for an instruction must
+//!   be that instruction.
 
 mod support;
 
@@ -20,8 +20,7 @@ use support::{body, built, count, fixture, position, ptxas, ptxas_unoptimised, s
 
 const TARGETS: [NvvmArch; 2] = [NvvmArch::Compute75, NvvmArch::Compute90];
 
-/// The PTX of one of the crates. Whichever target is asked for first, both are built, at a
-/// time.
+/// The PTX of one of the crates. The first call builds it for both targets, side by side.
 fn ptx(name: &str, arch: NvvmArch) -> Arc<Ptx> {
     let fixture = format!("upstream_style/{name}");
     side_by_side(TARGETS, |arch| built(&fixture, arch));
@@ -662,8 +661,8 @@ fn arithmetic_is_the_instruction_it_names() {
         "floats_rsqrt_f64",
         &[("rsqrt.approx.f64", 1), ("sqrt.rn.f64", 1)],
     );
-    // f32 has an instruction for it from sm_80 on; before, and for f64, the one that
-    // prefers numbers and one comparison with NaN.
+    // f32 has an instruction for it from sm_80 on. Before, and for f64, it is the
+    // instruction that prefers numbers, and a comparison with NaN.
     for (arch, nan, number) in [(TARGETS[0], 0, 1), (TARGETS[1], 1, 0)] {
         instructions(
             arch,

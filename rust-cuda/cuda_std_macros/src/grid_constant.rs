@@ -11,7 +11,7 @@ pub fn is_attribute(attr: &Attribute) -> bool {
     last.is_some_and(|segment| segment.ident == "grid_constant")
 }
 
-/// Takes the attribute off all parameters, where nothing reads it any more.
+/// Removes the attribute from all parameters, once it has been read.
 pub fn strip(function: &mut ItemFn) {
     for argument in &mut function.sig.inputs {
         if let FnArg::Typed(argument) = argument {
@@ -38,7 +38,7 @@ pub fn target(ty: &Type) -> Result<Type> {
 
 /// A parameter of the entry point.
 pub enum Entry {
-    /// Of this type; one without a size is none.
+    /// A value of this type; one without a size is no parameter.
     Typed(Type),
     /// An address or a number.
     Scalar,
@@ -46,8 +46,8 @@ pub enum Entry {
     Constant(Type),
 }
 
-/// What tells `cuda_builder`: a static that it reads and removes, of three numbers for
-/// each parameter that the launch has by value: which it is, its size, its alignment.
+/// The static that `cuda_builder` reads and removes. It has three numbers for each parameter that
+/// the launch holds by value: its index, its size, its alignment.
 pub fn marker(kernel: &Ident, entries: &[Entry], cfgs: &[&Attribute]) -> TokenStream {
     let mut before = quote!(0);
     let mut numbers = Vec::new();

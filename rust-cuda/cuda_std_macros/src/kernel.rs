@@ -85,9 +85,8 @@ fn begins_path(before: &[TokenTree]) -> bool {
     }
 }
 
-/// What the handle is called: as the kernel, unless the kernel has its name from
-/// the file it is in. Then `mod gemm; pub use gemm::gemm;` is how the parent
-/// module has it, and that must not import a type by the module's name.
+/// The handle's name: the kernel's, unless the kernel has the name of its file. The parent module
+/// then says `mod gemm; pub use gemm::gemm;`, which must not import a type by the module's name.
 fn handle_name(kernel: &Ident, file: Option<&Path>) -> Ident {
     let module = file.and_then(|file| match file.file_stem()?.to_str()? {
         "mod" => file.parent()?.file_name()?.to_str(),
@@ -462,11 +461,11 @@ fn host_function(function: &ItemFn) -> Result<TokenStream> {
     })
 }
 
-/// Puts, at the start of every block that declares shared statics, what announces
+/// Inserts, at the start of every block that declares shared statics, a statement that announces
 /// them to the emulator.
 ///
-/// These statics then need no registration before `main`, and a kernel that has
-/// none stays free to run its blocks in parallel.
+/// These statics then need no registration before `main`, and blocks of a kernel that has none may
+/// run in parallel.
 struct AnnounceShared {
     errors: Option<Error>,
 }
@@ -516,7 +515,7 @@ fn owned(ty: &Type) -> Type {
     ty
 }
 
-/// The conditions under which the kernel exists: those of all that comes with it.
+/// The `cfg` attributes of the kernel, which everything that comes with it has as well.
 fn cfgs(function: &ItemFn) -> Vec<&Attribute> {
     let attributes = function.attrs.iter();
     attributes
@@ -590,8 +589,8 @@ fn handle(
                 fields.push(quote!(#ty));
                 inputs.push(quote!(#name: #ty));
                 values.push(quote!(#name));
-                // Bit by bit rather than by `Copy`, which is asked for below: of a
-                // type that is not, one complaint is enough.
+                // Copies the bits. `Copy` is required below: for a type without it, one error is
+                // enough.
                 pack.push(quote! {
                     // SAFETY: the type is `Copy`, or this does not compile.
                     unsafe { pack.push_bits(#binding) };

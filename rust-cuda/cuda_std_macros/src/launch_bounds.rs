@@ -114,10 +114,10 @@ impl Bounds {
         }
     }
 
-    /// What comes with the kernel on either target: a check of the numbers that is
-    /// evaluated whether or not anybody asks for them; and on the device what tells
-    /// `cuda_builder`, a static that it reads and removes. The attribute goes on
-    /// it: one that vanished would leave the import of its name unused.
+    /// What comes with the kernel: on either target a constant that checks the numbers, whether or
+    /// not anybody reads them; on the device also the static that `cuda_builder` reads and removes.
+    /// The attribute stays on it, or else the compiler would report the import of its name as
+    /// unused.
     pub fn items(&self, kernel: &Ident, cfgs: &[&Attribute]) -> TokenStream {
         let name = format!("__launch_bounds.{kernel}");
         let attribute = &self.attribute;

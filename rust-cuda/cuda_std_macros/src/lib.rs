@@ -13,15 +13,15 @@
 //! | `.global` | a static of global memory |
 //! | `.visible` | a function that stays although no kernel calls it |
 //! | `.shared.visible`, … | the same static, exported by its name |
-//! | `.launch_bounds` | two numbers that become directives of a kernel, and no static |
-//! | `.grid_constant` | which parameters of a kernel are values that it has the address of, and no static |
+//! | `.launch_bounds` | two numbers that become directives of a kernel; the static is removed |
+//! | `.grid_constant` | numbers that say which parameters of a kernel are values of the launch; the static is removed |
 //!
-//! Every macro asks one question of the target, `target_arch = "nvptx64"`; on
-//! any other target kernels are ordinary functions that the block emulator runs.
+//! For `target_arch = "nvptx64"` the macros expand to device code. On any other target kernels are
+//! ordinary functions that the emulator runs.
 //!
-//! Kernel crates do not name this crate: `cuda_std` re-exports all of it. The
-//! expansions name `::cuda_std`, so a kernel crate must depend on it under that
-//! name, or say `#[kernel(crate = path)]`.
+//! Kernel crates do not name this crate: `cuda_std` re-exports all of it. The expansions name
+//! `::cuda_std`, so a kernel crate must depend on `cuda_std` under that name, or say
+//! `#[kernel(crate = path)]`.
 
 mod gpu_only;
 mod grid_constant;
@@ -35,10 +35,9 @@ use proc_macro::TokenStream;
 
 /// Registers a function as a kernel: a function that the host launches.
 ///
-/// On the device the function becomes an entry point of the PTX, exported under
-/// its own name. Slices are split: `a: &[f32]` is two parameters of the entry
-/// point, a pointer and a length in elements (`usize`), which is the calling
-/// convention that rust-cuda's host code uses, and is rebuilt before the first
+/// On the device the function becomes an entry point of the PTX, exported under its own name.
+/// Slices are split, as rust-cuda's host code passes them: `a: &[f32]` is two parameters of the
+/// entry point, a pointer and a length in elements (`usize`). The slice is rebuilt before the first
 /// statement of the body.
 ///
 /// On the host the function stays as it is, an ordinary `unsafe fn` for the
@@ -81,10 +80,9 @@ use proc_macro::TokenStream;
 /// | any other `T: Copy` | `T`, bit for bit | `T` |
 /// | `#[grid_constant]` before a `&T`, `T: Copy` | `T`, bit for bit | `T` |
 ///
-/// With `#[grid_constant]`, CUDA C++'s `__grid_constant__`, the launch has a copy of the
-/// value, and all threads read that where it lies, in constant memory. A table goes best
-/// that way: of one taken as `T`, and read at an index that the compiler does not know,
-/// each thread makes a copy of its own first.
+/// `#[grid_constant]` is CUDA C++'s `__grid_constant__`: the launch holds the value in constant
+/// memory, and all threads read it there. Use it for tables. Of a table that is taken as `T` and
+/// read at an index not known at compile time, each thread first makes a copy of its own.
 ///
 /// ```
 /// use cuda_std::prelude::*;
@@ -117,19 +115,18 @@ use proc_macro::TokenStream;
 /// }
 /// ```
 ///
-/// The kind is read off the way the type is written, so a type alias of a
-/// pointer is a value. A zero-length slice needs a pointer that is not null.
-/// `&mut [T]` is accepted as upstream accepts it, but a whole buffer borrowed
-/// mutably by every thread at once breaks Rust's aliasing rules: take outputs as
-/// `*mut T`.
+/// The macro sees a type as it is written: a type alias of a pointer counts as a value. A
+/// zero-length slice needs a pointer that is not null. `&mut [T]` is accepted as upstream accepts
+/// it, but a whole buffer borrowed mutably by every thread at once breaks Rust's aliasing rules:
+/// take outputs as `*mut T`.
 ///
 /// # Attribute arguments
 ///
 /// - `#[kernel(grid_dim = 2d, block_dim = 1d)]`, with `1d`, `2d` or `3d`, states
 ///   how the kernel means to be launched. As upstream, nothing depends on it.
-/// - `#[kernel(handle = Name)]` names the handle. Otherwise it is called as the
-///   kernel; but `gemm_handle` for a kernel `gemm` in a file `gemm.rs`, whose
-///   parent module would have the name twice after `pub use gemm::gemm;`.
+/// - `#[kernel(handle = Name)]` names the handle, which otherwise has the kernel's name. For a
+///   kernel `gemm` in a file `gemm.rs` the default is `gemm_handle`: `pub use gemm::gemm;` in the
+///   parent module must not import a type by the name of the module.
 /// - `#[kernel(crate = path)]` says where `cuda_std` is, for macros that make kernels in
 ///   crates without a dependency on it: `crate = $crate::cuda_std`.
 ///
@@ -180,12 +177,12 @@ pub fn kernel(attr: TokenStream, item: TokenStream) -> TokenStream {
 ///   see what the host uploads. With [`macro@externally_visible`] (or
 ///   `#[no_mangle]`) the host finds it by name, and on the host a handle type of
 ///   the same name implements `cuda_std::host::Symbol`.
-/// - **`global`**: memory of the device, where statics are anyway.
-/// - `local` is refused: PTX has no module-scope variables in local memory.
-///   An ordinary local variable is what it asks for.
+/// - **`global`**: memory of the device, the default for statics.
+/// - `local` is refused: PTX has no module-scope variables in local memory. Use an ordinary local
+///   variable.
 ///
-/// On the host the static stays where it is. A shared one is registered with the
-/// emulator, which then runs one block at a time and poisons it before each.
+/// On the host the static stays where it is. A shared one is registered with the emulator, which
+/// then runs one block at a time and poisons the static before each block.
 #[proc_macro_attribute]
 pub fn address_space(attr: TokenStream, item: TokenStream) -> TokenStream {
     finish(statics::expand_address_space(attr.into(), item.into()))
@@ -194,13 +191,12 @@ pub fn address_space(attr: TokenStream, item: TokenStream) -> TokenStream {
 /// Says how large the blocks of a kernel are at most, and how many of them one
 /// multiprocessor shall hold at a time: CUDA C++'s `__launch_bounds__`.
 ///
-/// The first number becomes `.maxntid` in the PTX: the compiler knows how many
-/// registers each thread of such a block can have, and uses no more. A launch with
-/// more threads per block (the product of its three extents) is refused, on the
-/// GPU by the driver; launchers see the bound in the kernel's handle
-/// (`Kernel::LAUNCH_BOUNDS`) and refuse it before. The second number, which may be
-/// left out, becomes `.minnctapersm`: the registers of that many blocks fit into
-/// one multiprocessor, at the price of spills if need be.
+/// The first number becomes `.maxntid` in the PTX: the compiler knows how many registers each
+/// thread of such a block can have, and uses no more. Launches with more threads per block (the
+/// product of its three extents) are refused: by launchers, which find the bound in the kernel's
+/// handle (`Kernel::LAUNCH_BOUNDS`), and on the GPU by the driver. The second number, which may be
+/// left out, becomes `.minnctapersm`: the compiler gives threads so few registers that this many
+/// blocks fit into one multiprocessor, and spills the rest.
 ///
 /// Both are constant expressions of type `u32`: the first from 1 to 1024, the
 /// second from 1 to 32, and their product at most 2048, the most threads that a
@@ -239,8 +235,8 @@ pub fn launch_bounds(attr: TokenStream, item: TokenStream) -> TokenStream {
     finish(launch_bounds::expand(attr.into(), item.into()))
 }
 
-/// Compiles a function for the GPU alone; on the host it exists, for the
-/// compiler's and the editor's sake, and panics when it is called.
+/// Compiles a function for the GPU alone. On the host it exists, so that callers compile, and
+/// panics when it is called.
 ///
 /// For functions whose body only the GPU can run, such as inline PTX:
 ///

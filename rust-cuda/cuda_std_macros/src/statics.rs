@@ -14,17 +14,17 @@ enum Space {
     Global,
 }
 
-/// What the macros of this crate tell `#[address_space]` beside the address space.
+/// Arguments that other macros of this crate add to `#[address_space]`.
 ///
-/// They could do its work themselves, but then the attribute that the user wrote
-/// would vanish unexpanded, and with it the use of what they imported.
+/// They leave its work to it: if they removed the attribute, the compiler would report its import
+/// as unused.
 #[derive(Clone, Copy, Default)]
 struct Flags {
     /// `#[externally_visible]` is there as well.
     visible: bool,
     /// The kernel around announces the static to the emulator.
     announced: bool,
-    /// `#[externally_visible]` was given its turn.
+    /// `#[externally_visible]` was left to expand first.
     deferred: bool,
 }
 
@@ -114,14 +114,14 @@ pub fn expand_address_space(attr: TokenStream, item: TokenStream) -> Result<Toke
     })?;
     if let Some(position) = find(&item.attrs, "externally_visible") {
         if flags.deferred {
-            // It had its turn and is still there: the compiler does not know the name.
+            // It was left to expand first and is still there: the compiler does not know the name.
             return Err(syn::Error::new_spanned(
                 &item.attrs[position],
                 "cannot find attribute `externally_visible` in this scope; import it with \
                  `use cuda_std::externally_visible;`",
             ));
         }
-        // That one goes first, and says so here.
+        // `#[externally_visible]` expands first; the flag says so.
         let flag = format_ident!("{DEFERRED}");
         let mut item = item;
         item.attrs
@@ -176,8 +176,8 @@ fn expand(space: Space, flags: Flags, mut item: ItemStatic) -> Result<TokenStrea
     })
 }
 
-/// Notes on `#[address_space(shared)]` that the kernel announces the static;
-/// whether that attribute is there. Other address spaces are left alone.
+/// Adds to `#[address_space(shared)]` that the kernel announces the static. Returns whether that
+/// attribute is there; other address spaces are left alone.
 pub fn mark_announced(item: &mut ItemStatic) -> Result<bool> {
     let Some(position) = find(&item.attrs, "address_space") else {
         return Ok(false);

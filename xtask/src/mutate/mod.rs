@@ -374,7 +374,7 @@ fn find(root: &Path, families: Vec<String>) -> Result<Found, Error> {
                 ));
             }
         }
-        let code = rust_source::parse(&path, &text)?.into_token_stream();
+        let code = rust_source::without_docs(rust_source::parse(&path, &text)?.into_token_stream());
         let code = format!("{:x}", Sha256::digest(code.to_string()));
         found.codes.insert(path.clone(), code);
         let mut counts = HashMap::new();
@@ -472,6 +472,11 @@ fn try_all(
     let style = ProgressStyle::with_template("{bar:30} {pos}/{len}  {elapsed} of about {duration}");
     bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
 
+    // A survivor takes minutes, which should not delay those that nobody has tried.
+    let mut order: Vec<usize> = (0..mutations.len()).collect();
+    if flags.resume {
+        order.sort_by_key(|&index| record.survived(mutations[index]));
+    }
     let next = AtomicUsize::new(0);
     let results = Mutex::new(Results {
         fates: vec![None; mutations.len()],
@@ -483,10 +488,10 @@ fn try_all(
         for _ in 0..jobs(flags).min(mutations.len()) {
             scope.spawn(|| {
                 loop {
-                    let index = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(mutation) = mutations.get(index) else {
+                    let Some(&index) = order.get(next.fetch_add(1, Ordering::Relaxed)) else {
                         return;
                     };
+                    let mutation = mutations[index];
                     let earlier = record.fate(mutation).filter(|_| flags.resume);
                     let fate = earlier.map_or_else(
                         || {

@@ -64,6 +64,12 @@ impl Record {
         same.then(|| line.fate.clone())
     }
 
+    /// Whether an earlier run, of whatever workspace, saw it survive.
+    pub(crate) fn survived(&self, mutation: &Mutation) -> bool {
+        let line = self.earlier.get(&name(mutation));
+        line.is_some_and(|line| !line.fate.caught())
+    }
+
     pub(crate) fn add(&self, mutation: &Mutation, fate: &Fate) -> Result<(), Error> {
         self.journal.add(&Line {
             mutation: name(mutation),
@@ -138,6 +144,8 @@ mod tests {
             (Some(caught.clone()), Some(survived.clone()))
         );
         assert_eq!(fates("c", "other"), (Some(caught), None));
+        let record = open("c", "other");
+        assert_eq!([record.survived(one), record.survived(two)], [false, true]);
         assert_eq!(fates("other", "t"), (None, None));
         assert_eq!(std::fs::read_to_string(&file).unwrap().lines().count(), 2);
     }

@@ -1,11 +1,10 @@
 //! Shared and constant memory: statics get the address space that their section
 //! names.
 //!
-//! rustc puts every static into the generic address space, 0. A definition moves
-//! by writing `addrspace(N)` into it; every use of `@NAME` then becomes
-//! `addrspacecast (ptr addrspace(N) @NAME to ptr)`, so that its type stays
-//! `ptr`. LLVM follows such casts to their uses and picks `ld.shared`,
-//! `ld.const` and so on.
+//! rustc puts every static into the generic address space, 0. This pass writes `addrspace(N)` into
+//! a static's definition and replaces every use of `@NAME` by `addrspacecast (ptr addrspace(N)
+//! @NAME to ptr)`, whose type is still `ptr`. LLVM follows such casts to their uses and picks
+//! `ld.shared`, `ld.const` and so on.
 
 use std::collections::HashMap;
 
@@ -37,25 +36,24 @@ pub(crate) fn assign(module: &mut Module, exports: &Exports) -> Result<(), IrErr
         };
         let space = match section {
             _ if name == DYNAMIC_SHARED => {
-                // Its length is what the launch says. Sixteen bytes of alignment
-                // serve every type, the widest vector loads included.
+                // The launch decides its length. Sixteen bytes of alignment are enough for every
+                // type, the widest vector loads included.
                 variable.ty = "[0 x i8]".to_owned();
                 variable.constant = false;
                 variable.trailing = vec!["align 16".to_owned()];
                 Space::Shared
             }
             Some(Section { space, .. }) => space,
-            // A mutable static lies in global memory. Said now rather than left
-            // to the backend: LLVM takes a variable of address space 0 that only
-            // one function uses for that function's own, and would turn it into
-            // a local variable of each thread.
+            // A mutable static lies in global memory. The backend would put it there, too, but
+            // before that LLVM takes a variable of address space 0 that only one function uses for
+            // that function's own and makes it a local variable of each thread.
             None if !variable.constant => Space::Global,
             // Constants of the program itself: LLVM folds what it can, and the
             // backend places the rest.
             None => continue,
         };
         if variable.initialiser.is_some() && space == Space::Shared {
-            // Shared memory starts out as it is; PTX has no initialisers for it.
+            // Shared memory is uninitialised when the block starts; PTX has no initialisers for it.
             variable.initialiser = Some("undef".to_owned());
             variable.constant = false;
         }

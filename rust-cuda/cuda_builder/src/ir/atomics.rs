@@ -14,10 +14,9 @@
 //!
 //! The fences have device scope, as the operation itself does.
 //!
-//! `cmpxchg`, loads and stores keep their orderings on sm_70 and later, where
-//! the backend honours them (at system scope). Older targets know no orderings
-//! at all: there `cmpxchg` loses its own in silence, loads and stores stop the
-//! backend, and all of them get fences here.
+//! `cmpxchg`, loads and stores keep their orderings on sm_70 and later, where the backend honours
+//! them (at system scope). Older targets have no orderings: the backend drops that of `cmpxchg`
+//! silently and stops at ordered loads and stores. There all of them get fences from this pass.
 
 use super::lexer::{Kind, Token, tokens};
 use super::module::Module;

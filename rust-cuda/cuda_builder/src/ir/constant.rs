@@ -1,11 +1,10 @@
 //! Refuses kernels that write to constant memory.
 //!
-//! A static in constant memory is `static mut`, so that rustc does not take its
-//! initialiser for its value, and so nothing in Rust forbids a kernel to assign to
-//! it. LLVM knows that constant memory does not change and removes such a store
-//! without a word. Here it is an error, as far as it is written down: through the
-//! static's name, an index or a field; not through a pointer that was kept
-//! somewhere in between.
+//! A static in constant memory is `static mut`, so that rustc does not take its initialiser for its
+//! value. Rust therefore lets a kernel assign to it. LLVM knows that constant memory does not
+//! change and silently removes such a store. This pass makes it an error if the store is through
+//! the static's name, an index or a field. A store through a pointer that was kept in memory is not
+//! found.
 
 use std::collections::HashMap;
 
@@ -63,7 +62,7 @@ pub(crate) fn refuse_writes(
 struct Operation<'a, 'b> {
     /// The computed pointer; `None` for a write.
     result: Option<&'a str>,
-    /// The operand in question.
+    /// The operand that is the pointer.
     pointer: &'b [Token<'a>],
 }
 

@@ -1,14 +1,13 @@
 //! Marks what the threads of a warp or block do together, so that no pass
 //! copies it into a branch or moves it across one.
-//!
-//! rustc marks no function `convergent`, and LLVM takes an unmarked call for one
-//! thread's business: a barrier behind "if in range, load" is copied into both
-//! arms of the branch, and half of the block then waits at another barrier than
-//! the rest. As clang does for CUDA, everything starts out marked and LLVM takes
-//! the mark off functions that provably reach nothing convergent:
+//! rustc marks no function `convergent`, and LLVM takes an unmarked call to concern one thread
+//! only. It copies a barrier behind "if in range, load" into both arms of the branch, and the two
+//! halves of the block then wait at different barriers. As clang does for CUDA, this pass marks
+//! everything, and LLVM takes the mark off functions that provably reach nothing convergent. Marked
+//! are
 //!
 //! - every function, defined or declared (intrinsics carry LLVM's own marks);
-//! - every call through a pointer, for nobody knows what it reaches;
+//! - every call through a pointer, which may reach anything;
 //! - every inline assembly block that may hold a warp- or block-wide
 //!   instruction. Blocks of arithmetic, loads and stores stay free, so that LLVM
 //!   still unrolls the loops around them.
@@ -164,8 +163,8 @@ const THREAD_LOCAL: [&str; 72] = [
     "cp",
 ];
 
-/// Whether an assembly template surely holds no instruction in which threads
-/// take part together. Labels and jumps make it unsure.
+/// Whether an assembly template certainly has no instruction in which threads take part together.
+/// Labels and jumps make it uncertain.
 fn is_thread_local(template: &str) -> bool {
     template
         .lines()
@@ -175,7 +174,7 @@ fn is_thread_local(template: &str) -> bool {
         .filter(|statement| !statement.is_empty())
         .all(|statement| {
             let instruction = match statement.strip_prefix('@') {
-                // `@p ld…` and `@!p ld…`: a guard runs the thread or does not.
+                // `@p ld…` and `@!p ld…`: the guard decides whether the thread executes it.
                 Some(guarded) => guarded
                     .split_once(char::is_whitespace)
                     .map_or("", |(_, instruction)| instruction.trim()),
@@ -188,8 +187,8 @@ fn is_thread_local(template: &str) -> bool {
                 .split(|c: char| c == '.' || c.is_whitespace())
                 .next()
                 .unwrap_or("");
-            // cp.async copies for one thread; cp.async.bulk and its groups do too,
-            // but are completed through barriers, so only the plain one is free.
+            // `cp.async` copies for one thread. `cp.async.bulk` and its groups do, too, but
+            // barriers complete them, so only the plain one is free.
             let free_copy = opcode != "cp"
                 || (instruction.starts_with("cp.async")
                     && !instruction.starts_with("cp.async.bulk"));

@@ -44,7 +44,7 @@ pub enum IrError {
         /// Its section.
         section: String,
     },
-    /// A static's address space is said by a number that is none of CUDA's memories.
+    /// The number of a static's address space is none of CUDA's memories.
     #[error(
         "static `{name}` has address space {number}, where no static can be; 1 is global memory, 3 shared and 4 constant memory"
     )]

@@ -1,9 +1,11 @@
 //! Which functions and statics the host can see.
 //!
-//! Exported are, whether the crate itself or a dependency defines them:
-//! kernels (functions of the `ptx_kernel` convention), functions in the section
-//! `.visible`, and statics in a section of an address space that either ends in
-//! `.visible` or are `no_mangle`.
+//! Of the crate and its dependencies, these are exported:
+//!
+//! - kernels, which are functions of the `ptx_kernel` convention;
+//! - functions in the section `.visible`;
+//! - statics in the section of an address space, if the section's name ends in `.visible` or the
+//!   static is `no_mangle`.
 
 use super::error::IrError;
 use super::module::{Module, Variable, plain_name};
@@ -30,13 +32,12 @@ impl Exports {
     }
 }
 
-/// Finds the exports, and removes the sections of functions: they have done
-/// their work.
+/// Finds the exports, and removes the sections of functions, which no later pass needs.
 ///
 /// # Errors
 ///
-/// [`IrError::NothingExported`], and [`IrError::InvalidExportName`] for a name
-/// that LLVM would print into PTX that does not assemble.
+/// [`IrError::NothingExported`], and [`IrError::InvalidExportName`] for a name with which the PTX
+/// would not assemble.
 pub(crate) fn collect(module: &mut Module) -> Result<Exports, IrError> {
     let mut exports = Exports::default();
     for function in &mut module.functions {

@@ -1,5 +1,5 @@
-//! The last pass, over the optimised module: its statics are put where and in the
-//! order in which PTX wants them.
+//! The last pass, over the optimised module: it gives statics the memory and the order that PTX
+//! needs.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,10 +11,9 @@ use super::module::{Global, Module, Variable, plain_name};
 
 /// The text of an optimised module, ready for `llc`.
 ///
-/// LLVM's backend moves what still is in the generic address space to global
-/// memory itself, and puts every static behind those that its initialiser names:
-/// but several of these in an order that changes from run to run. Here the same
-/// is done in the order of the text.
+/// LLVM's backend itself moves statics of the generic address space to global memory and puts each
+/// behind those that its initialiser names, but in an order that changes from run to run. This pass
+/// does it in the order of the text.
 ///
 /// # Errors
 ///
@@ -78,8 +77,8 @@ fn dependencies_first(globals: Vec<Global>) -> Vec<Global> {
     let mut order = Vec::with_capacity(globals.len());
     let mut seen = vec![false; globals.len()];
     for start in 0..globals.len() {
-        // Each entry: a global, and how many of its references are done. An own
-        // stack, for a linked list of statics may be long.
+        // Each entry is a global and how many of its references are done. The stack is explicit,
+        // because a linked list of statics may be too long for recursion.
         let mut stack = Vec::new();
         if !std::mem::replace(&mut seen[start], true) {
             stack.push((start, 0));

@@ -1,23 +1,22 @@
-//! Parameters that are values of the launch: statics that `#[grid_constant]` leaves become
-//! attributes of kernels' parameters.
+//! `#[grid_constant]`: parameters that the launch holds in constant memory, for all threads to read
+//! there.
 //!
-//! A kernel has such a parameter's address, and to rustc it is a reference. In the entry
-//! point it is the value itself, which the launch puts into constant memory: a pointer
-//! with LLVM's attribute `byval`. The macro says which in a static of section
-//! `.grid_constant` whose name is the kernel's behind [`PREFIX`]: three numbers of 32 bits
-//! for each, which parameter it is, its size and its alignment.
+//! To rustc such a parameter is a reference: the kernel gets its address. In the entry point it is
+//! the value itself, a pointer with LLVM's attribute `byval`. The macro describes these parameters
+//! in a static of section `.grid_constant`, whose name is [`PREFIX`] and the kernel's name. It has
+//! three numbers of 32 bits for each of them: its index, its size and its alignment. The pass
+//! removes the static.
 //!
-//! A struct that a kernel takes as it is comes from rustc as one value of LLVM, an array
-//! of numbers, and is stored to memory of the thread's own first. Read at an index that is
-//! not known before the launch it stays there, a copy in each thread. Of this no thread
-//! makes a copy.
+//! Without the attribute, rustc hands a struct to the kernel as one value of LLVM, an array of
+//! numbers, and the kernel first stores it to the thread's own memory. If it is read at an index
+//! that is not known at compile time, each thread keeps that copy. With the attribute no thread
+//! makes one.
 //!
-//! LLVM's backend knows that such a pointer is one to parameters, but knows it late: by
-//! then two loads have become one from either of two addresses, which it takes for any
-//! memory's. So [`apply`] says it before, by a cast to the parameters' address space and
-//! back, as [`address_space`](super::address_space) does for statics. And the backend gives
-//! up where it does not follow an address to the loads: then a thread has its copy after
-//! all. So [`take_addresses`] takes the address for loads, in the words of PTX.
+//! LLVM's backend finds out late that the pointer is one to parameters: two loads may by then have
+//! become one from either of two addresses, which is a generic load. So [`apply`] says it earlier,
+//! by a cast to the parameters' address space and back, as [`address_space`](super::address_space)
+//! does for statics. The backend also makes a copy for the thread where it cannot follow an address
+//! to its loads. So [`take_addresses`] takes the address for loads by inline PTX.
 
 use super::error::IrError;
 use super::lexer::{Kind, Token, matching, tokens, top_level};
@@ -30,7 +29,7 @@ const PREFIX: &str = "__grid_constant.";
 /// LLVM's number for the memory that parameters are in.
 const PARAMETERS: u32 = 101;
 
-/// Moves what the statics say, which go, to the kernels.
+/// Moves what the statics say to the kernels, and removes the statics.
 ///
 /// # Errors
 ///
@@ -113,7 +112,7 @@ fn pass_by_value(function: &mut Function, index: usize, size: u32, align: u32) -
     Some(())
 }
 
-/// Has a body use a parameter by an address that is known to be one of parameters.
+/// Makes a body use a parameter by an address that LLVM knows to be one of parameters.
 fn cast(body: &mut Vec<String>, parameter: &str, index: usize) {
     let (space, generic) = (
         format!("%\"grid constant {index}, its space\""),
@@ -138,9 +137,9 @@ fn cast(body: &mut Vec<String>, parameter: &str, index: usize) {
     body.splice(usize::from(first)..usize::from(first), casts);
 }
 
-/// Has the kernels of an optimised module take the addresses of such parameters
-/// themselves, for loads. What takes an address of any memory has the parameter's own,
-/// which is the backend's to take: of a copy, where a device has no other way.
+/// Makes the loads in kernels of an optimised module use addresses of such parameters that are
+/// taken by inline PTX. Other uses keep the parameter itself, and the backend takes its address:
+/// that of a copy, where the device has no other way.
 pub(crate) fn take_addresses(module: &mut Module) {
     let cast = format!(" to ptr addrspace({PARAMETERS})");
     let null = format!(", addrspacecast (ptr null{cast})");
@@ -163,7 +162,7 @@ pub(crate) fn take_addresses(module: &mut Module) {
             let Some((result, operand)) = line.split_once(" = addrspacecast ptr ") else {
                 continue;
             };
-            // Behind it may be where in the source it is.
+            // Debug information may follow.
             let operand = operand.split(", !").next().unwrap_or_default();
             let Some(name) = operand.strip_suffix(&cast) else {
                 continue;
@@ -190,10 +189,10 @@ pub(crate) fn take_addresses(module: &mut Module) {
     }
 }
 
-/// Decides whether a parameter's address is null: it is not.
+/// Decides comparisons of a parameter's address with null: it is never null.
 ///
-/// Rust's references are not, which LLVM keeps as comparisons. Those of addresses in a
-/// space of their own its backend gets wrong, and stops.
+/// Rust's references are not null, which LLVM keeps as comparisons. Its backend cannot compile them
+/// for addresses of this address space.
 fn decide_null_check(line: &mut String, null: &str) {
     let Some((comparison, _)) = line.split_once(null) else {
         return;

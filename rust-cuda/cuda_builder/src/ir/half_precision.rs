@@ -1,20 +1,21 @@
 //! Half precision by the hardware's instructions.
 //!
-//! The crate `half` computes `f16` and `bf16` with integers on every target that it has no
-//! assembly for. Its conversions, operators and comparisons get bodies of LLVM's types
-//! here, which the backend turns into the hardware's instructions. A function is known by
-//! its path; one that another release of `half` names otherwise keeps its own body, and
-//! the same bits.
+//! The crate `half` computes `f16` and `bf16` with integers on every target that it has no assembly
+//! for. This pass gives its conversions, operators and comparisons bodies with LLVM's
+//! half-precision types, which the backend turns into the hardware's instructions. A function is
+//! known by its path. A release of `half` with other names keeps its own bodies, which give the
+//! same bits.
 //!
-//! `cuda_std`'s functions on pairs and its fused operations are only declared there, under
-//! names that begin with [`DECLARED`], and are defined here: Rust cannot spell the types.
+//! `cuda_std` only declares its functions on pairs and its fused operations, under names that begin
+//! with [`DECLARED`]. This pass defines them: Rust has no such types.
 //!
-//! `bf16` has instructions from 8.0 on; before, its functions stay as they are.
+//! The hardware has instructions for `bf16` from compute capability 8.0 on. For older targets its
+//! functions stay as they are.
 
 use super::error::IrError;
 use super::module::{Function, Module, plain_name};
 
-/// How the names of what `cuda_std` declares begin.
+/// The beginning of the names that `cuda_std` declares.
 const DECLARED: &str = "__cuda_std_half_";
 
 /// Gives the functions their bodies, for a target of compute capability
@@ -73,7 +74,7 @@ impl From<String> for Body {
 
 /// LLVM's names of a half-precision type.
 struct Kind {
-    /// As the number that it is in Rust: `i16`, `i32` for a pair.
+    /// The integer that holds it in Rust: `i16`, `i32` for a pair.
     bits: &'static str,
     /// `half`, `<2 x bfloat>`.
     float: &'static str,
@@ -115,8 +116,8 @@ const BF16X2: Kind = Kind {
 };
 
 impl Kind {
-    /// The parameters as floats, `%a`, `%b`, `%c`; then `rest`, which defines `%r`; then its
-    /// bits.
+    /// A body that makes floats of the parameters, `%a`, `%b`, `%c`, goes on with `rest`, which
+    /// defines `%r`, and returns the bits of that.
     fn arithmetic(&self, arguments: usize, rest: &str) -> String {
         let mut text = String::new();
         for (index, name) in ["a", "b", "c"].iter().enumerate().take(arguments) {
@@ -166,7 +167,7 @@ fn declared(operation: &str) -> Option<Body> {
     };
     let (bits, float, single) = (kind.bits, kind.float, kind.single);
     Some(match operation {
-        // NVIDIA's own: LLVM's may be computed in single precision and be rounded twice.
+        // NVIDIA's own intrinsic: LLVM's may be computed in single precision and be rounded twice.
         "fma" => kind.call(&format!("llvm.nvvm.fma.rn.{}", kind.nvvm), 3),
         "add" | "sub" | "mul" => kind
             .arithmetic(2, &format!("%r = f{operation} {float} %a, %b"))
@@ -201,8 +202,8 @@ fn declared(operation: &str) -> Option<Body> {
 
 /// The body of one of the functions of the crate `half`.
 fn of_crate(path: &str, capability: u32) -> Option<Body> {
-    // From double precision it is left alone: `half` looks at the upper half of the
-    // number only, and the host's bits shall be the device's.
+    // The conversion from double precision stays: `half` looks at the upper half of the number
+    // only, and the device must give the host's bits.
     match path {
         "half::binary16::arch::f16_to_f32_fallback" => {
             return Some(widen("half", "float"));
@@ -238,8 +239,8 @@ fn of_crate(path: &str, capability: u32) -> Option<Body> {
              %r = fcmp {predicate} {float} %a, %b\n  ret i1 %r"
         ))
     };
-    // The host computes in `f32` and rounds twice; of sums, differences and products of
-    // numbers of 8 bits that gives the same, whatever the exponents.
+    // The host computes in `f32` and rounds twice. For sums, differences and products of numbers
+    // with 8 significant bits that gives the same, whatever the exponents.
     let bf16 = |operation: &str| {
         (float == "bfloat")
             .then(|| Body::from(BF16.arithmetic(2, &format!("%r = {operation} bfloat %a, %b"))))
@@ -266,7 +267,7 @@ fn define(function: &mut Function, body: &str) -> Result<(), IrError> {
     if let Some(rest) = function.head.strip_prefix("declare ") {
         function.head = format!("define internal {rest} {{");
     }
-    // Else the types would not be seen where the numbers come from.
+    // Always inlined, so that LLVM sees the types where the numbers come from.
     let at = function.parts()?.attributes;
     function.head.insert_str(at, " alwaysinline");
     function.body = Some(body.lines().map(str::to_owned).collect());

@@ -1,11 +1,10 @@
 //! Launch bounds: statics that `#[launch_bounds]` leaves become attributes of
 //! kernels.
 //!
-//! rustc has no way to say on a function how large its blocks are. The macro says
-//! it in a static of section `.launch_bounds` whose name is the kernel's behind
-//! [`PREFIX`]: two numbers of 32 bits, the most threads per block and the least
-//! blocks per multiprocessor, which is 0 where nothing is asked. LLVM's backend
-//! writes the attributes as `.maxntid` and `.minnctapersm`.
+//! Rust has no attribute for the size of a kernel's blocks. The macro writes it into a static of
+//! section `.launch_bounds`, whose name is [`PREFIX`] and the kernel's name. It has two numbers of
+//! 32 bits: the most threads per block, and the least blocks per multiprocessor or 0. LLVM's
+//! backend writes the attributes as `.maxntid` and `.minnctapersm`.
 
 use super::error::IrError;
 use super::module::{Module, plain_name};
@@ -14,7 +13,7 @@ use super::section;
 /// What the name of a kernel's static begins with.
 const PREFIX: &str = "__launch_bounds.";
 
-/// Moves the bounds from the statics, which go, to the kernels.
+/// Moves the bounds from the statics to the kernels, and removes the statics.
 ///
 /// # Errors
 ///

@@ -1,9 +1,8 @@
 //! A lexer for LLVM's textual IR, as `llvm-link -S` and `opt -S` print it.
 //!
-//! It knows what the passes of this folder need to never be fooled: where names
-//! begin and end (also quoted ones, which may hold any character), what is a
-//! string, what is a comment, and how brackets nest. What the words mean is
-//! left to the passes.
+//! It finds what the passes of this folder rely on: where names begin and end (also quoted ones,
+//! which may hold any character), what is a string, what is a comment, and how brackets nest. The
+//! passes know what the words mean.
 
 /// What a token is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,22 +5,20 @@
 //! model. [`prepare`] adds what is missing, in this order:
 //!
 //! 1. [`launch_bounds`]: what kernels say of the size of their blocks;
-//! 2. [`grid_constant`]: which addresses among their parameters are of values that the
-//!    launch has;
+//! 2. [`grid_constant`]: which of their parameters are values that the launch holds;
 //! 3. [`exports`]: which functions and statics the host can see;
 //! 4. [`runtime`]: the symbols that rustc adds only to a final binary;
 //! 5. [`half_precision`]: `f16` and `bf16` by the hardware's instructions;
-//! 6. [`reach`]: everything the exports cannot reach goes, and what stays is put
-//!    in an order and under names that depend on the program alone;
+//! 6. [`reach`]: removes everything that the exports do not reach, and gives the rest an order and
+//!    names that depend on the program alone;
 //! 7. [`address_space`]: shared and constant memory;
 //! 8. [`atomics`]: fences for the orderings that LLVM's backend drops;
 //! 9. [`convergent`]: no pass may copy or move what a warp does together.
 //!
 //! Before it, while linking, [`wide_casts`] replaces what LLVM's backend cannot compile by calls.
 //!
-//! It must run before LLVM's first optimisation: a barrier that was copied into
-//! two branches cannot be put back together. After the optimiser there is one
-//! more, [`finish`].
+//! It must run before LLVM's first optimisation: a barrier that was copied into two branches cannot
+//! be put back together. One more pass, [`finish`], runs after the optimiser.
 
 pub(crate) mod address_space;
 pub(crate) mod atomics;

@@ -17,7 +17,7 @@ use super::module::{Function, Global, Module, plain_name};
 use super::runtime;
 use crate::hash::fnv1a;
 
-/// What a kernel may call without anybody defining it: the driver does.
+/// Functions that kernels may call because the driver defines them.
 const DRIVER_SYMBOLS: [&str; 4] = ["vprintf", "malloc", "free", "__assertfail"];
 
 /// The extern array that `cuda_std::shared::dynamic_shared_mem` points to.
@@ -98,7 +98,7 @@ pub(crate) fn retain(
         } else if let Some(global) = globals.remove(&name) {
             let plain = plain_name(&name);
             let external = is_external(&global.line);
-            // One whose memory the source names is the launch's own: OptiX's parameters.
+            // One that the source puts into a memory belongs to the launch: OptiX's parameters.
             let placed = global.line.contains(", section \".");
             if external && !placed && plain != DYNAMIC_SHARED && !allow_undefined.contains(&plain) {
                 undefined.push(plain);
@@ -209,7 +209,7 @@ fn spell(
 /// Old names to new ones, sigils included.
 struct Names {
     new: HashMap<String, String>,
-    /// Names that are given or spoken for, without sigil.
+    /// Names that are taken, without sigil.
     taken: HashSet<String>,
     /// The last number that made a name of this base unique.
     last: HashMap<String, usize>,
@@ -226,7 +226,7 @@ impl Names {
         }
     }
 
-    /// Gives `name` its new name. What others refer to by name keeps it.
+    /// Gives `name` its new name, or its own if others refer to it by that.
     fn assign(&mut self, name: &str, keep: bool) {
         let plain = plain_name(name);
         if keep || plain.starts_with("llvm.") || self.exported.contains(&plain) {
@@ -301,8 +301,8 @@ fn source_name(symbol: &str) -> String {
         }
     }
     let name = name.trim_matches('_');
-    // No identifier begins with a digit; and a word such as `add` or `sin` alone
-    // would be an instruction's name, which ptxas does not mind but readers do.
+    // No identifier begins with a digit. A word such as `add` or `sin` alone is an instruction's
+    // name, which ptxas accepts but readers mistake.
     let mut name = if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
         format!("anon_{name}")
     } else {

@@ -4,9 +4,9 @@
 //!   kernel crate is compiled as a library and linked by this crate. They all belong to
 //!   `alloc`: the marker that says an allocator was chosen, and what a failed allocation
 //!   calls. A failed allocation traps, as a panic does.
-//! - `cuda_std`'s asynchronous copies. LLVM's intrinsics for them take pointers to shared and
-//!   to global memory, which Rust cannot spell. As assembly they would take generic ones,
-//!   and where a copy goes would be computed in 64 bits.
+//! - `cuda_std`'s asynchronous copies. LLVM's intrinsics for them take pointers to shared and to
+//!   global memory, which Rust does not have. Inline assembly would take generic ones, and the
+//!   addresses that copies go to would be computed in 64 bits.
 
 use super::error::IrError;
 use super::module::{Function, Module, plain_name};
@@ -53,11 +53,11 @@ pub(crate) fn provide(module: &mut Module) -> Result<(), IrError> {
     Ok(())
 }
 
-/// How the names of `cuda_std`'s copies begin: which of the caches they go through and how
-/// many bytes they copy follows, `ca_8`.
+/// The beginning of the names of `cuda_std`'s copies. The cache that the copy goes through and the
+/// number of bytes follow: `ca_8`.
 const ASYNC_COPY: &str = "__cuda_std_cp_async_";
 
-/// Defines a copy; gives the name of the intrinsic that it calls.
+/// Defines a copy, and returns the name of the intrinsic that it calls.
 fn define_copy(function: &mut Function, copy: &str) -> String {
     let intrinsic = format!(
         "@llvm.nvvm.cp.async.{}",
@@ -73,12 +73,12 @@ fn define_copy(function: &mut Function, copy: &str) -> String {
             "  ret void",
         ],
     );
-    // Else the address spaces would not be seen where the pointers come from.
+    // Always inlined, so that LLVM sees the address spaces where the pointers come from.
     function.head = function.head.replace(" {", " alwaysinline {");
     intrinsic
 }
 
-/// Declares an intrinsic that returns nothing, unless it is.
+/// Declares an intrinsic that returns nothing, if it is not declared yet.
 fn declare(module: &mut Module, name: &str, parameters: &str) {
     if !module
         .functions

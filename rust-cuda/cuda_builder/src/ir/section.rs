@@ -49,7 +49,7 @@ impl Section {
     }
 }
 
-/// Gives statics the section of the address space whose number is said of their names.
+/// Gives each static in `spaces` the section of the address space with this number.
 ///
 /// # Errors
 ///
@@ -87,8 +87,8 @@ pub(crate) fn by_number(module: &mut Module, spaces: &[(String, u32)]) -> Result
     Ok(())
 }
 
-/// Takes the statics of a section out of the module: their names and what they are. For
-/// what macros say of kernels, in statics of numbers that are for this crate alone.
+/// Takes the statics of a section out of the module, and returns their names and what they are.
+/// Macros describe kernels to this crate in such statics.
 ///
 /// # Errors
 ///

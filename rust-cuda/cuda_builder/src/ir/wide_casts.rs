@@ -1,16 +1,15 @@
 //! Casts between floats and 128-bit integers.
 //!
-//! LLVM's backend for NVIDIA GPUs stops at them: it wants to call a library that it thinks
-//! the target has not. `compiler_builtins` has the functions, so the casts become calls of
+//! LLVM's backend for NVIDIA GPUs cannot compile them: it would call library functions, and takes
+//! the target to have none. `compiler_builtins` has these functions, so the casts become calls of
 //! them before the standard library is linked.
 
 use super::module::{Function, Module, plain_name};
 
-/// What an instruction says, the function that stands for it, and that function's result and
-/// parameter.
+/// An instruction, the function that stands for it, and that function's result and parameter.
 ///
-/// Saturating and other casts to integers are one function: where they differ the latter's
-/// result is undefined.
+/// Saturating and other casts to integers are one function: they differ only where the result of
+/// the other casts is undefined.
 const CASTS: [(&str, &str, &str, &str); 12] = [
     (
         "call i128 @llvm.fptosi.sat.i128.f32(",
