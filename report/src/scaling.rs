@@ -105,7 +105,7 @@ pub enum Halo {
 
 impl ScalingRow {
     /// The fraction of the messages, or of the computation if that is shorter, that overlaps with
-    /// the other. `None` where one of them takes no time, or [too little](Self::is_noise), and
+    /// the other. `None` where one of them takes no time, or too little for the measurement, and
     /// where the messages are numbers that the computation must finish first.
     #[must_use]
     pub fn hidden(&self) -> Option<f64> {

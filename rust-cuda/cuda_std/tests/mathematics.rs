@@ -61,7 +61,7 @@ const FUNCTIONS: &[Function] = functions! {
     erfcx: FloatExt::scaled_complementary_error_function,
         FloatExt::scaled_complementary_error_function, 2.0;
     // SAFETY: the function has no conditions.
-    erfinv: |x| unsafe { intrinsics::erfinvf(x) }, |x| unsafe { intrinsics::erfinv(x) }, 1.7;
+    erfinv: |x| unsafe { intrinsics::erfinvf(x) }, |x| unsafe { intrinsics::erfinv(x) }, 1.8;
     erfcinv: FloatExt::inv_complementary_error_function,
         FloatExt::inv_complementary_error_function, 1.9;
     normcdf: FloatExt::norm_cdf, FloatExt::norm_cdf, 2.0;
