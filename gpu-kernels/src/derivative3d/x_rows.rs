@@ -102,6 +102,8 @@ unsafe fn rows<V: Points>(
 {
     const { assert!(V::COUNT <= MAX_COUNT && RADIUS.is_multiple_of(V::COUNT)) };
     let (count, radius) = (V::COUNT as u32, RADIUS as u32);
+    // equivalent mutant (width: `RADIUS` made `RADIUS + 1`): the same quotient, since a vector has
+    // more than one point and the radius is a multiple of it
     let reach = RADIUS / V::COUNT;
     let (first, places) = x_places::<V>(points, nx);
     let vectors = points / V::COUNT;
@@ -136,6 +138,8 @@ unsafe fn rows<V: Points>(
                                 let place = places[r]
                                     .wrapping_add(w as u32 * count)
                                     .wrapping_sub(radius);
+                                // equivalent mutant (guard: made `false`): the same values, point
+                                // by point; the static gates count the accesses
                                 near[r][w] = if place < nx {
                                     load_readonly(source.add(vector(r) + w - reach))
                                 } else {
@@ -145,6 +149,7 @@ unsafe fn rows<V: Points>(
                                         |e| {
                                             let stored =
                                                 images.stored(place.wrapping_add(e as u32));
+                                            // equivalent mutant (literal): the value is not used
                                             let point = stored.unwrap_or(0) as usize;
                                             let value = load_readonly(line.first.add(point));
                                             if stored.is_some() {

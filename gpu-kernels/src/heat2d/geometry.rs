@@ -80,3 +80,27 @@ const fn moved<T>(read: usize, written: usize, iterations: u64) -> Cost {
         flops: (written as u64).saturating_mul(FLOPS_PER_POINT * iterations),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn interior_points_have_as_few_blocks_as_possible() {
+        for (plate, expected) in [
+            (Problem::plane(34, 19), [2, 2]),
+            (Problem::plane(35, 35), [3, 3]),
+            (Problem::plane(18, 18), [1, 1]),
+        ] {
+            let found = interior("kernel", &plate).map(|it| [it.grid[0], it.grid[1]]);
+            assert_eq!(found, Ok(expected), "{plate:?}");
+        }
+        for (plate, expected) in [
+            (Problem::plane(30, 17), [2, 2]),
+            (Problem::plane(31, 16), [3, 1]),
+        ] {
+            let found = overlapping("kernel", &plate).map(|it| [it.grid[0], it.grid[1]]);
+            assert_eq!(found, Ok(expected), "{plate:?}");
+        }
+    }
+}

@@ -295,6 +295,8 @@ unsafe fn resident<T: Real, const R: usize>(
         if remaining == 0 {
             break;
         }
+        // equivalent mutant (arithmetic): numbers are compared for equality, and odd and even ones
+        // still take turns
         exchange = exchange.wrapping_add(1);
         let set = (exchange & 1) as usize * nx as usize * ny as usize;
         let words = workspace.wrapping_add(HEAD + set * T::COUNT);
@@ -371,6 +373,8 @@ unsafe fn read_seam<T: Real, const P: usize>(seam: *const T, points: &mut [T; P]
 /// The first word of point (i, j) in a set.
 #[inline(always)]
 fn words_of<T: Real>(words: *mut u64, i: i32, j: i32, nx: i32) -> *mut u64 {
+    // equivalent mutant (arithmetic: `+` made `-`): also a word of its own for each point behind the
+    // first row, which is a wall
     let point = j as isize * nx as isize + i as isize;
     words.wrapping_offset(point * T::COUNT as isize)
 }
@@ -440,6 +444,9 @@ unsafe fn collect<T: Real, const P: usize, const R: usize>(
                 #[inline(always)]
                 |k| collected[k] = place.collected(place.y + (first + k) as i32),
             );
+            // equivalent mutant (arithmetic: `&` made `|`): a round more, in rows without such points
+            // equivalent mutant (arithmetic: `-` made `+`): so does this, since the bits behind the
+            // points are set
             let mut waiting = (collected[0] | collected[1]) & ((1 << P) - 1) != 0;
             while waiting {
                 waiting = false;
