@@ -28,7 +28,7 @@ impl Communicator {
     /// Plates, stencils and bodies exchange at the start of each recorded call, and compute
     /// nothing ahead: give `iterate` and `steps` as many steps as the ghost points allow, or a
     /// multiple. No result has other bits. Waves, and other stencils that read a past state, change
-    /// three fields in turn: on CUDA devices, give them a multiple of three steps.
+    /// three fields in turn: on CUDA devices a recording of them has a multiple of three steps in all.
     ///
     /// ```
     /// use halo_distributed::{Decomposition, Error, heat2d};
