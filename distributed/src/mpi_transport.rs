@@ -9,12 +9,13 @@
 
 use crate::communicator::{Launched, launched_ranks};
 use crate::error::require_rank;
+use crate::spare::Spare;
 use crate::{
     Arrival, Arrived, Communicator, Error, Expected, Incoming, Outgoing, Parcel, Transport,
 };
 use halo_gpu::{Buffer, Device, DeviceKind};
 use mpi::ffi;
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ffi::{c_char, c_int, c_void};
 use std::mem::MaybeUninit;
@@ -57,8 +58,8 @@ struct World {
     parcels: ffi::MPI_Comm,
     /// Of all-gathers, which are told apart by their order alone.
     gathers: ffi::MPI_Comm,
-    /// Memory for messages of other devices than CPUs, to be used again.
-    spare: RefCell<Vec<Vec<u8>>>,
+    /// Memory of the host for messages of other devices.
+    spare: Spare,
     /// Whether a call has failed.
     failed: Cell<bool>,
     desk: Arc<Desk>,
@@ -90,9 +91,6 @@ struct Begun {
 
 // SAFETY: as for `World`: only the holder of the lock uses the handles of the exchanges.
 unsafe impl Send for Begun {}
-
-/// The most messages that there is memory kept for.
-const MOST: usize = 64;
 
 /// How long the courier sleeps between two looks.
 const ROUND: Duration = Duration::from_micros(100);
@@ -358,7 +356,7 @@ impl World {
             tagged,
             parcels,
             gathers,
-            spare: RefCell::default(),
+            spare: Spare::default(),
             failed: Cell::new(false),
             desk: Arc::default(),
             courier: Cell::default(),
@@ -457,7 +455,7 @@ impl World {
             let bytes = if room.device().kind() == DeviceKind::Cpu {
                 room.into_vec()?
             } else {
-                let bytes = self.on_host(room.len());
+                let bytes = self.on_host(room.len())?;
                 on_device.rooms.push(room);
                 bytes
             };
@@ -472,7 +470,7 @@ impl World {
             let message = if bytes.device().kind() == DeviceKind::Cpu {
                 bytes.into_vec()?
             } else {
-                let mut message = self.on_host(bytes.len());
+                let mut message = self.on_host(bytes.len())?;
                 bytes.copy_to_slice(&mut message)?;
                 on_device.sent.push(bytes);
                 message
@@ -502,10 +500,8 @@ impl World {
     }
 
     /// Memory of the host for a message of this many bytes, which holds anything.
-    fn on_host(&self, bytes: usize) -> Vec<u8> {
-        let mut spare = self.spare.borrow_mut();
-        let found = spare.iter().position(|it| it.len() == bytes);
-        found.map_or_else(|| vec![0; bytes], |at| spare.remove(at))
+    fn on_host(&self, bytes: usize) -> Result<Vec<u8>, halo_gpu::Error> {
+        self.spare.take(&Device::cpu(), bytes)?.into_vec()
     }
 
     /// What an exchange ends with, of these bytes that have come and were sent.
@@ -515,11 +511,12 @@ impl World {
         [came, sent]: [Vec<Vec<u8>>; 2],
         on_device: OnDevice,
     ) -> Result<Arrived, Error> {
+        let buffers = |all: Vec<Vec<u8>>| {
+            let all = all.into_iter();
+            all.map(|it| Buffer::from_vec(&Device::cpu(), it))
+                .collect::<Result<Vec<_>, _>>()
+        };
         if device.kind() == DeviceKind::Cpu {
-            let buffers = |all: Vec<Vec<u8>>| {
-                let all = all.into_iter().map(|it| Buffer::from_vec(device, it));
-                all.collect::<Result<Vec<_>, _>>()
-            };
             return Ok(Arrived {
                 messages: buffers(came)?,
                 spare: buffers(sent)?,
@@ -529,10 +526,8 @@ impl World {
         for (room, bytes) in messages.iter_mut().zip(&came) {
             room.copy_from_slice(bytes)?;
         }
-        let mut spare = self.spare.borrow_mut();
-        spare.extend(came.into_iter().chain(sent));
-        let more = spare.len().saturating_sub(MOST);
-        spare.drain(..more);
+        self.spare.put(buffers(came)?);
+        self.spare.put(buffers(sent)?);
         Ok(Arrived {
             messages,
             spare: on_device.sent,

@@ -41,9 +41,7 @@ impl Spare {
         let mut free = self.free();
         free.extend(buffers);
         let more = free.len().saturating_sub(MOST);
-        let gone: Vec<_> = free.drain(..more).collect();
-        drop(free);
-        drop(gone);
+        free.drain(..more);
     }
 }
 

@@ -27,6 +27,14 @@ fn recordable() -> Vec<(Way, usize)> {
     all
 }
 
+/// Each rank has counted so many steps and has the same results, recorded or not.
+fn assert_alike<V: PartialEq>(of_ranks: Result<Vec<Vec<(u64, V)>>, Error>, steps: u64, what: &str) {
+    for all in of_ranks.expect("no rank fails") {
+        assert_eq!(all[0].0, steps);
+        assert!(all[0] == all[1], "{what}");
+    }
+}
+
 #[test]
 fn each_replay_exchanges() {
     for (way, ranks) in recordable().into_iter().filter(|(_, ranks)| *ranks > 1) {
@@ -61,10 +69,8 @@ fn plates_have_their_bits() {
                 }
                 Ok(all)
             });
-            for all in plates.expect("no rank fails") {
-                assert_eq!(all[0].0, 7 * count as u64 + 7);
-                assert!(all[0] == all[1], "{} on {ranks}, by {count}", way.name);
-            }
+            let what = format!("{} on {ranks}, by {count}", way.name);
+            assert_alike(plates, 7 * count as u64 + 7, &what);
         }
     }
 }
@@ -102,10 +108,7 @@ fn waves_have_their_bits() {
             }
             Ok(all)
         });
-        for all in waves.expect("no rank fails") {
-            assert_eq!(all[0].0, 17);
-            assert!(all[0] == all[1], "{} on {ranks}", way.name);
-        }
+        assert_alike(waves, 17, &format!("{} on {ranks}", way.name));
     }
 }
 
@@ -133,10 +136,7 @@ fn bodies_have_their_bits() {
             }
             Ok(all)
         });
-        for all in stars.expect("no rank fails") {
-            assert_eq!(all[0].0, 7);
-            assert!(all[0] == all[1], "{} on {ranks}", way.name);
-        }
+        assert_alike(stars, 7, &format!("{} on {ranks}", way.name));
     }
 }
 

@@ -117,9 +117,7 @@ impl Device {
             device: self.clone(),
         })
     }
-}
 
-impl Device {
     /// Whether this thread's work for the device is being [recorded](Self::record) as a graph, in
     /// which there is no waiting and no allocating.
     #[must_use]

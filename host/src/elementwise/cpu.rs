@@ -26,6 +26,16 @@ pub trait Port: Sized {
     fn largest_difference(x: &[Self], y: &[Self]) -> Self;
 }
 
+/// `y[at] ← values` for those elements that are in `y`, which begins with element number `first`.
+/// `at` ascends.
+pub(crate) fn put_among<T: Copy>(values: &[T], at: &[u64], first: usize, y: &mut [T]) {
+    let below = |element: usize| at.partition_point(|&at| at < element as u64);
+    let there = below(first)..below(first + y.len());
+    for (&at, &value) in at[there.clone()].iter().zip(&values[there]) {
+        y[at as usize - first] = value;
+    }
+}
+
 macro_rules! port {
     ($number:ty) => {
         impl Port for $number {
@@ -48,13 +58,7 @@ macro_rules! port {
             }
 
             fn put(values: &[Self], at: &[u64], y: &mut [Self]) {
-                in_pieces(y, |first, y| {
-                    let below = |element: usize| at.partition_point(|&at| at < element as u64);
-                    let some = below(first)..below(first + y.len());
-                    for (&at, &value) in at[some.clone()].iter().zip(&values[some]) {
-                        y[at as usize - first] = value;
-                    }
-                });
+                in_pieces(y, |first, y| put_among(values, at, first, y));
             }
 
             fn largest_difference(x: &[Self], y: &[Self]) -> Self {

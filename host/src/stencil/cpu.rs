@@ -28,6 +28,7 @@
 
 use super::number::Number;
 use super::vectors::{Rows, Run, Windows};
+use crate::elementwise::cpu::put_among;
 use crate::simd::dispatched;
 use crate::streaming::{Stores, Streaming, second_cache, streamed};
 use crate::{Boundary, Error, allocation, threads};
@@ -267,12 +268,7 @@ impl<T: Copy> Given<'_, T> {
             let row = wrapped(j, all) as usize;
             let count = ((rows.end - j) as usize).min(all - row);
             let (now, later) = left.split_at_mut(count * nx);
-            let first = (plane * all + row) * nx;
-            let below = |element: usize| self.at.partition_point(|&at| at < element as u64);
-            let range = below(first)..below(first + now.len());
-            for (at, value) in self.at[range.clone()].iter().zip(&values[range]) {
-                now[*at as usize - first] = *value;
-            }
+            put_among(values, self.at, (plane * all + row) * nx, now);
             left = later;
             j += count as i32;
         }

@@ -22,24 +22,46 @@ struct Recording {
 #[derive(Default)]
 pub(super) struct Notes {
     pub(super) counted: Vec<(Tally, u64)>,
-    /// In order, without pairs that cancel.
-    pub(super) exchanges: Vec<Exchange>,
+    /// Of all buffers that were exchanged.
+    places: Vec<Place>,
 }
 
-/// Two pieces of a device's memory that were exchanged on the host.
-#[derive(Clone, Copy)]
-pub(super) struct Exchange {
-    /// The current one.
-    pub(super) now: CUdeviceptr,
-    /// The one that was current before; its contents are not needed any more.
+/// The memory of a buffer that was exchanged with others on the host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Place {
+    /// What it had before the recording.
     pub(super) before: CUdeviceptr,
-    /// The bytes of each.
+    /// What it has now.
+    pub(super) now: CUdeviceptr,
     pub(super) bytes: usize,
+    /// Whether its contents are needed.
+    is_needed: bool,
 }
 
-impl Exchange {
-    pub(super) fn has(&self, address: CUdeviceptr) -> bool {
-        self.now == address || self.before == address
+impl Notes {
+    /// Exchanges the buffer in `before` with the one in `now`, of as many bytes. The contents of the
+    /// other are not needed any more.
+    pub(super) fn exchange(&mut self, now: CUdeviceptr, before: CUdeviceptr, bytes: usize) {
+        let [buffer, other] = [before, now].map(|address| {
+            let at = self.places.iter().position(|place| place.now == address);
+            at.unwrap_or_else(|| {
+                self.places.push(Place {
+                    before: address,
+                    now: address,
+                    bytes,
+                    is_needed: true,
+                });
+                self.places.len() - 1
+            })
+        });
+        (self.places[buffer].now, self.places[buffer].is_needed) = (now, true);
+        (self.places[other].now, self.places[other].is_needed) = (before, false);
+    }
+
+    /// The buffers whose contents are needed and are in other memory than before the recording.
+    pub(super) fn moved(&self) -> Vec<Place> {
+        let has_moved = |place: &&Place| place.is_needed && place.now != place.before;
+        self.places.iter().filter(has_moved).copied().collect()
     }
 }
 
@@ -101,5 +123,44 @@ impl Recorder {
         let mut recording = self.lock();
         let recording = recording.as_mut()?;
         (recording.thread == thread::current().id()).then(|| what(recording))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The present and the earlier memory of the buffers that have moved.
+    fn moved(notes: &Notes) -> Vec<[CUdeviceptr; 2]> {
+        let moved = notes.moved().into_iter();
+        moved.map(|place| [place.now, place.before]).collect()
+    }
+
+    #[test]
+    fn buffers_that_are_back_have_not_moved() {
+        let mut notes = Notes::default();
+        assert!(moved(&notes).is_empty());
+        notes.exchange(2, 1, 4);
+        assert_eq!(moved(&notes), [[2, 1]]);
+        notes.exchange(1, 2, 4);
+        assert!(moved(&notes).is_empty());
+        // Three buffers in turns: the first takes the memory of the second, then the second that of
+        // the third, whose contents are not needed.
+        let mut has = [1, 2, 3];
+        let mut notes = Notes::default();
+        for turn in 1..=6 {
+            for [one, other] in [[0, 1], [1, 2]] {
+                has.swap(one, other);
+                notes.exchange(has[one], has[other], 4);
+            }
+            let expected = match has == [1, 2, 3] {
+                true => vec![],
+                false => vec![[has[0], 1], [has[1], 2]],
+            };
+            assert_eq!(moved(&notes), expected, "after {turn}");
+        }
+        // Others are not affected.
+        notes.exchange(8, 7, 4);
+        assert_eq!(moved(&notes), [[8, 7]]);
     }
 }

@@ -20,7 +20,7 @@ use super::core::{Core, copy};
 use super::driver::said;
 use super::handle::CudaDevice;
 use super::loaded::{LoadedModule, Used};
-use super::queue::{Exchange, Notes};
+use super::queue::{Notes, Place};
 use crate::device::tally::Tally;
 use crate::{Constants, Error};
 use cuda_loader::sys;
@@ -80,52 +80,8 @@ pub(super) fn note_exchange(
     before: sys::CUdeviceptr,
     bytes: usize,
 ) {
-    core.recorder.note(|notes| {
-        let exchanges = &mut notes.exchanges;
-        // Exchanges of other buffers do not affect these two.
-        let last = exchanges
-            .iter()
-            .rposition(|it| it.has(now) || it.has(before));
-        match last {
-            Some(at) if exchanges[at].has(now) && exchanges[at].has(before) => {
-                exchanges.remove(at);
-            }
-            _ => exchanges.push(Exchange { now, before, bytes }),
-        }
-    });
-}
-
-/// The exchanges, without those of buffers that are all back in their places.
-fn lasting(exchanges: &[Exchange]) -> Vec<Exchange> {
-    // The memory that each buffer had at first, and has now.
-    let mut places: Vec<[sys::CUdeviceptr; 2]> = Vec::new();
-    for Exchange { now, before, .. } in exchanges {
-        let [a, b] = [now, before].map(|address| {
-            let at = places.iter().position(|[_, has]| has == address);
-            at.unwrap_or_else(|| {
-                places.push([*address; 2]);
-                places.len() - 1
-            })
-        });
-        (places[a][1], places[b][1]) = (places[b][1], places[a][1]);
-    }
-    places.retain(|[first, now]| first != now);
-    let mut moved: Vec<sys::CUdeviceptr> = places.into_iter().map(|[first, _]| first).collect();
-    // All exchanges of a buffer that has moved count, and so do those of the buffers in them.
-    let counts = |moved: &[_], it: &&Exchange| moved.iter().any(|&address| it.has(address));
-    loop {
-        let kept: Vec<Exchange> = exchanges
-            .iter()
-            .filter(|it| counts(&moved, it))
-            .copied()
-            .collect();
-        let all = kept.iter().flat_map(|it| [it.now, it.before]);
-        let more: Vec<_> = all.filter(|address| !moved.contains(address)).collect();
-        if more.is_empty() {
-            return kept;
-        }
-        moved.extend(more);
-    }
+    core.recorder
+        .note(|notes| notes.exchange(now, before, bytes));
 }
 
 /// Keeps the device from releasing resources while it lives.
@@ -181,16 +137,16 @@ impl<'a> Capture<'a> {
 
     /// Makes the graph end with the current contents where it began with them.
     fn put_in_place(&self) -> Result<(), Error> {
-        let recorder = &self.device.core.recorder;
-        let exchanges = recorder.note(|notes| lasting(&notes.exchanges));
-        let exchanges = exchanges.unwrap_or_default();
-        for (at, exchange) in exchanges.iter().enumerate() {
-            let Exchange { now, before, bytes } = *exchange;
-            // With three or more buffers in a ring, the order of copies would matter, and a copy
-            // could overwrite contents that are needed.
-            if exchanges[..at]
+        let moved = self.device.core.recorder.note(|notes| notes.moved());
+        let moved = moved.unwrap_or_default();
+        for Place {
+            before, now, bytes, ..
+        } in &moved
+        {
+            // With three or more buffers in a ring, a copy could overwrite contents that are needed.
+            if moved
                 .iter()
-                .any(|it| it.has(now) || it.has(before))
+                .any(|it| it.before == *now || it.now == *before)
             {
                 return Err(Error::NotReplayable {
                     operation: "exchanging more than two buffers in turns, without bringing them back to their places,",
@@ -198,16 +154,21 @@ impl<'a> Capture<'a> {
             }
             // SAFETY: whoever noted the exchange had both pieces, of that size and disjoint; memory
             // dropped since then is not released while there is a graph.
-            unsafe { copy(before, now, bytes, self.stream.as_inner()) }?;
+            unsafe { copy(*before, *now, *bytes, self.stream.as_inner()) }?;
         }
         Ok(())
     }
 
     /// Copies, on the device, the contents from before the recording into the buffers that are
-    /// current now, since the recorded work has not run. With three or more exchanged buffers some
-    /// are left out. The context is current.
+    /// current now, since the recorded work has not run. The context is current.
     fn settle(&self, notes: &Notes) {
-        for Exchange { now, before, bytes } in lasting(&notes.exchanges) {
+        let mut moved = notes.moved();
+        // None goes where contents are that another copy still reads.
+        let is_free = |it: &Place, all: &[Place]| all.iter().all(|other| other.before != it.now);
+        while let Some(at) = moved.iter().position(|it| is_free(it, &moved)) {
+            let Place {
+                before, now, bytes, ..
+            } = moved.swap_remove(at);
             // SAFETY: as in `put_in_place`. A failure means that the driver is shutting down or
             // that a kernel has faulted: the next call fails too.
             let _ = unsafe { copy(now, before, bytes, self.device.core.stream.as_inner()) };
@@ -316,45 +277,5 @@ impl Drop for Graph {
         // Its enqueued work has ended before it is dropped. A failure means that the driver is
         // shutting down or that a kernel has faulted.
         let _: CudaResult<()> = self.core.stream.synchronize();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The exchanges that last, of these of `now` and `before`.
-    fn lasting_of(exchanges: &[[sys::CUdeviceptr; 2]]) -> Vec<[sys::CUdeviceptr; 2]> {
-        let all = exchanges.iter().map(|&[now, before]| Exchange {
-            now,
-            before,
-            bytes: 4,
-        });
-        let kept = lasting(&all.collect::<Vec<_>>());
-        kept.iter().map(|it| [it.now, it.before]).collect()
-    }
-
-    #[test]
-    fn exchanges_that_bring_buffers_back_do_not_last() {
-        assert!(lasting_of(&[]).is_empty());
-        assert_eq!(lasting_of(&[[2, 1]]), [[2, 1]]);
-        assert!(lasting_of(&[[2, 1], [1, 2]]).is_empty());
-        // Three buffers in turns: `a` takes the memory of `b`, then `b` that of `c`.
-        let mut has = [1, 2, 3];
-        let mut noted = Vec::new();
-        for turn in 1..=6 {
-            for [one, other] in [[0, 1], [1, 2]] {
-                has.swap(one, other);
-                noted.push([has[one], has[other]]);
-            }
-            let kept = lasting_of(&noted);
-            match has == [1, 2, 3] {
-                true => assert!(kept.is_empty(), "after {turn}"),
-                false => assert_eq!(kept, noted, "after {turn}"),
-            }
-        }
-        // Others are not affected.
-        noted.push([8, 7]);
-        assert_eq!(lasting_of(&noted), [[8, 7]]);
     }
 }
