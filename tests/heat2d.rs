@@ -633,7 +633,7 @@ fn iterating_ends_when_an_iteration_changes_little() {
         assert_eq!((outcome.iterations, swept.iterations()), (10, 10));
         let outcome = swept.iterate_until(tolerance, 7, 0).unwrap();
         assert!(!outcome.converged && outcome.iterations == 0);
-        // A NaN is no steady state.
+        // A NaN is not a steady state.
         let mut broken = initial.clone();
         broken[(9, 9)] = T::from(f32::NAN);
         let mut swept = implementation.start(device, &heat, &broken);

@@ -1381,7 +1381,7 @@ fn a_leapfrog_without_meaning_is_refused() {
         "nbody: the velocity along z of body 1 is inf, but must be a finite number"
     );
     assert!(refuse(&bodies, &still, f64::NAN).contains("the time step is NaN"));
-    // Half of 1e-45 is no f32 any more, and no f32 is as large as 1e39.
+    // Half of 1e-45 is not an f32 any more, and no f32 is as large as 1e39.
     for step in [0.0, 1e-45, 1e39] {
         assert!(
             refuse(&bodies, &still, step).contains("not zero in f32"),

@@ -374,7 +374,7 @@ fn partial_sums_beyond_f32_are_infinite_totals_are_not() {
 
 #[test]
 fn the_hosts_part_adds_floats_in_f64_and_wraps_integers() {
-    // 2²⁴ + 1 is no f32: adding in f32 would lose both ones.
+    // 2²⁴ + 1 is not an f32: adding in f32 would lose both ones.
     let device = Device::emulator();
     let floats = plan(&device, Variant::Shared, 32).unwrap();
     assert_eq!(floats.finish(&[16_777_216.0_f32, 1.0, 1.0]), 16_777_218.0);
@@ -701,7 +701,7 @@ fn blocks_are_the_textbooks_unless_the_problem_says() {
 #[test]
 fn each_chunk_has_a_block_where_that_many_reside() {
     let kernel = registry::entry("reduction_single_pass_sum_f32").unwrap();
-    // Nine tiles of 2048, of which each is a chunk.
+    // Nine tiles of 2048; each is a chunk.
     let elements = Problem::line(8 * 2048 + 1);
     for (most, blocks) in [(1, 1), (2, 2), (8, 8), (9, 9), (10, 9)] {
         let launch = kernel

@@ -1,5 +1,5 @@
 //! What all families share: shapes and fields, the geometry of launches, textures and
-//! buffers. What is said of sizes that are none, as far as memory and beyond.
+//! buffers. Also the errors for impossible sizes, up to and beyond all memory.
 
 use halo_gpu::{
     AddressMode, Axis, Boundary, Buffer, Device, DeviceKind, Dim3, Error, Field2, Field3, Grid3,
@@ -47,7 +47,7 @@ fn dim3() -> impl Strategy<Value = Dim3> {
     uniform3(launch_extent()).prop_map(|[x, y, z]| Dim3::new(x, y, z))
 }
 
-/// A boundary, now and then one with a value that is no number.
+/// A boundary, now and then one with a value that is not a number.
 fn boundary() -> impl Strategy<Value = Boundary> {
     prop_oneof![
         Just(Boundary::Periodic),

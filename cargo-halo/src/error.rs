@@ -85,7 +85,7 @@ impl Error {
         }
     }
 
-    /// For `map_err`: names the file that is no valid JSON.
+    /// For `map_err`: names the file that is not valid JSON.
     pub fn json(path: impl Into<PathBuf>) -> impl FnOnce(serde_json::Error) -> Self {
         let path = path.into();
         move |source| Self::Json { path, source }

@@ -13,7 +13,7 @@ pub struct Replay<'a> {
     failed: Failed,
 }
 
-/// An error of the work that is none of its device.
+/// An error of the work that is not its device's.
 type Failed = Rc<Cell<Option<Error>>>;
 
 impl Communicator {

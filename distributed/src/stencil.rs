@@ -376,7 +376,8 @@ where
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidParameter`] for a field that is none; as [`steps`](Self::steps).
+    /// [`Error::InvalidParameter`] for a field that the run does not have; as
+    /// [`steps`](Self::steps).
     pub fn gather(&self, field: usize) -> Result<Vec<T>, Error> {
         self.ghosts.gather(self.communicator, self.input(field)?)
     }
@@ -395,8 +396,8 @@ where
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidParameter`] for a field or a point that is none; as
-    /// [`steps`](Self::steps).
+    /// [`Error::InvalidParameter`] for a field that the run does not have, and for a point outside
+    /// the grid; as [`steps`](Self::steps).
     pub fn at(&self, field: usize, point: [usize; D]) -> Result<T, Error> {
         self.input(field)?;
         self.communicator.settle()?;

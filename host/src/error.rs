@@ -409,7 +409,7 @@ fn for_kernel(kernel: &Option<&'static str>) -> String {
     kernel.map_or_else(String::new, |kernel| format!(" for {kernel}"))
 }
 
-/// Refuses a parameter that is no finite number.
+/// Refuses a parameter that is not a finite number.
 pub(crate) fn require_finite(
     operation: &'static str,
     parameter: &'static str,
@@ -425,7 +425,7 @@ pub(crate) fn require_finite(
     })
 }
 
-/// Refuses a parameter that is no finite, positive number.
+/// Refuses a parameter that is not a finite, positive number.
 pub(crate) fn require_positive(
     operation: &'static str,
     parameter: &'static str,

@@ -562,7 +562,7 @@ fn estimable_f64<S: Simd>(_simd: S) -> Option<RangeInclusive<f64>> {
         if simd.is::<V4>() {
             return Some(NORMAL_F64);
         }
-        // By way of f32, of which there is an instruction.
+        // By way of f32, for which there is an instruction.
         if simd.is::<V3>() {
             return Some(NORMAL_F32);
         }

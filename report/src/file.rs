@@ -180,7 +180,7 @@ fn to_json(path: &Path, record: &impl Serialize) -> Result<Vec<u8>, Error> {
 ///
 /// # Errors
 ///
-/// If one of them cannot be read, is no record, or does not belong with the first.
+/// If one of them cannot be read, is not a record, or does not belong with the first.
 pub fn read(paths: &[PathBuf]) -> Result<Option<AnyRecord>, Error> {
     let mut whole: Option<AnyRecord> = None;
     for path in paths {

@@ -51,7 +51,7 @@ pub enum Error {
         /// The system's error.
         source: std::io::Error,
     },
-    /// A file is no record.
+    /// A file is not a record.
     #[error("cannot read {} as a record of the benchmark", path.display())]
     Json {
         /// The file.

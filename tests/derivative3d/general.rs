@@ -368,7 +368,7 @@ fn measured_orders_are_those_asked_for() {
                 _ => intervals + 1,
             };
             // A whole period, or half of one between mirrors; one-sided, a piece
-            // that is no period of anything.
+            // that is not a period of anything.
             let (length, phase) = match boundary {
                 Boundary::Periodic | Boundary::PeriodicWithEndpoint => (1.0, 0.7),
                 Boundary::OneSided => (0.4, 0.7),

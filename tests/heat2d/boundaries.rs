@@ -362,7 +362,7 @@ fn whole_numbers_that_solve_the_equations_are_steady() {
 
 #[test]
 fn a_cold_plate_comes_to_the_solution() {
-    // -∇²u = f on the unit square, of which the left and the bottom end are Neumann's
+    // -∇²u = f on the unit square, with Neumann ends to the left and at the bottom,
     // and the others at 0: u = cos(πx/2) cos(πy/2), f = π²/2 u. The discrete solution is
     // a multiple of it: 4 sin²(πh/4) / h² per axis instead of (π/2)².
     let n = 17;
@@ -572,7 +572,7 @@ fn what_has_no_meaning_is_refused() {
     let insulated = fixed.with_ends(Axis::X, right).unwrap();
     let field = Field2::filled(shape, 1.0_f32).unwrap();
     for_each("device", devices(), |device| {
-        // Sources of another shape, and that are no numbers.
+        // Sources of another shape, and sources with values that are not numbers.
         let start = || insulated.start(&device, &field).unwrap();
         let turned = Field2::filled(Shape2::new(18, 20), 1.0_f32).unwrap();
         assert_eq!(

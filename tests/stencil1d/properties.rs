@@ -70,7 +70,7 @@ proptest! {
     ) {
         let stencil = Stencil1d::antisymmetric(n.max(9), &coefficients)?;
         let n = stencil.n();
-        // As many elements as the line only where that is no great number.
+        // As many elements as the line only where there are not too many.
         let len = if n < 1000 { n } else { 7 };
         let lens = longer.map(|longer| len + usize::from(longer));
         let elsewhere = Device::emulator();

@@ -453,7 +453,7 @@ impl Places {
 
     /// The module that declares this path, and the rest of the path.
     fn resolve(&self, mut path: Names) -> (Names, Names) {
-        // A circle of re-exports is no valid Rust.
+        // A circle of re-exports is not valid Rust.
         'again: for _ in 0..32 {
             let mut module = Vec::new();
             for (at, name) in path.iter().enumerate() {

@@ -20,7 +20,7 @@
 //! files are programs that must not compile.
 //!
 //! `--public` counts the items of the library's documentation, which cargo has to write for it:
-//! it is no rule, but fails as one does where there are too many.
+//! it is not a rule, but fails like one where there are too many.
 //!
 //! That every kernel has its name, a test and a row are facts of the table of kernels, as
 //! `tests/conformance.rs` and `bench/table.rs` see.
@@ -422,7 +422,7 @@ fn each_line(tree: &Tree, mut look: impl FnMut(&Path, usize, &str)) -> Result<()
     for file in &tree.files {
         let path = tree.root.join(file);
         let bytes = std::fs::read(&path).map_err(Error::file("read", path))?;
-        // A file that is not UTF-8 is no text.
+        // A file that is not UTF-8 is not text.
         if let Ok(text) = String::from_utf8(bytes) {
             for (index, line) in text.lines().enumerate() {
                 look(file, index + 1, line);
@@ -546,7 +546,7 @@ mod tests {
         for (finding, place) in first.iter().zip(places) {
             assert!(finding.starts_with(place), "{findings:#?}");
         }
-        // A folder without kernels is no family, and its modules are in no layer.
+        // A folder without kernels is not a family, and its modules are in no layer.
         assert!(
             others.iter().all(|it| it.ends_with("[layers]")),
             "{findings:#?}"

@@ -57,12 +57,12 @@ pub(crate) fn write_if_changed(path: &Path, text: &str) -> Result<bool, Error> {
 /// Writes a file whole or not at all: first beside the old one, which it then replaces. A full
 /// disk, or the end of the process, leaves the old one.
 ///
-/// A path that is no file, such as `/dev/stdout`, is written directly.
+/// A path that is not a file, such as `/dev/stdout`, is written directly.
 pub(crate) fn write(path: &Path, contents: impl AsRef<[u8]>) -> Result<(), Error> {
     let beside = |path: &Path| -> io::Result<()> {
         let folder = path.parent().filter(|folder| *folder != Path::new(""));
         let mut builder = tempfile::Builder::new();
-        // The mode of new files, of which the process's mask removes bits.
+        // The mode of new files; the process's mask removes bits of it.
         #[cfg(unix)]
         builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
         let mut file = builder.tempfile_in(folder.unwrap_or(Path::new(".")))?;

@@ -215,7 +215,7 @@ fn release(text: &str) -> Option<Version> {
 }
 
 impl Committed {
-    /// The file of this name below `root`; `None` where it is no readable PTX.
+    /// The file of this name below `root`; `None` where it is not readable PTX.
     pub fn read(root: &Path, file: &str) -> Option<Self> {
         let text = std::fs::read_to_string(root.join(file)).ok()?;
         let (target, isa) = header(&text)?;

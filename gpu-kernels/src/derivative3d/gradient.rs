@@ -194,8 +194,10 @@ unsafe fn gradient(tiles: *mut f32, f: *const f32, df: [*mut f32; 3], grid: Grid
     let halo_place = (row(halo_line as i32 - radius) + access) * size_of::<f32>();
     // The thread's point of the halo along x: columns before the tile, then those after it. The
     // last threads of the block have one each.
-    // equivalent mutant (width: `BLOCK - 1`): each point has another thread, and none is left over
-    // equivalent mutant (width: `HALO + 1`): each point has another thread, and none is left over
+    // equivalent mutant (width: `BLOCK - 1`): other threads have the points, and no point is left
+    // out
+    // equivalent mutant (width: `HALO + 1`): other threads have the points, and no point is left
+    // out
     let nth = (line * WARP as usize + lane) as i32 - (BLOCK as usize - ROWS * HALO) as i32;
     let (point_line, point_of_line) = (nth / HALO as i32, nth % HALO as i32);
     // equivalent mutant (comparison: in `point_line < valid_y`): one row more, in the corners

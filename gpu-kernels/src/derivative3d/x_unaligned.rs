@@ -1,8 +1,8 @@
 //! ∂f/∂x with 16 bytes per load, for rows at any alignment.
 //!
-//! As [`x_vector`](super::x_vector), but if `nx` is no multiple of 4, a vector may hold the end of
-//! one row and the beginning of the next, and the places of vectors in their rows differ from row
-//! to row.
+//! As [`x_vector`](super::x_vector), but if `nx` is not a multiple of 4, a vector may hold the end
+//! of one row and the beginning of the next, and the places of vectors in their rows differ from
+//! row to row.
 //!
 //! - Points with all their neighbours in their own row are computed as there, since these
 //!   neighbours are adjacent in memory. A vector of four such points takes one store; with fewer,

@@ -78,8 +78,8 @@ impl Vector {
     }
 }
 
-/// Loads `P` points of a row that nobody writes, by vectors, or one by one if `P` is no multiple of
-/// a vector's points.
+/// Loads `P` points of a row that nobody writes, by vectors, or one by one if `P` is not a multiple
+/// of a vector's points.
 ///
 /// # Safety
 ///

@@ -2,8 +2,8 @@
 //! needed.
 //!
 //! - A lane has 16 bytes along x, 4 points in f32 or 2 in f64, a warp 512 bytes, and a block
-//!   [`MARCH_BLOCK`] lanes. If the rows of the plate are no multiple of 16 bytes, they are not all
-//!   aligned, and a lane has one point.
+//!   [`MARCH_BLOCK`] lanes. If the rows of the plate are not multiples of 16 bytes, they are not
+//!   all aligned, and a lane has one point.
 //! - The block marches up `rows` rows. A lane holds three rows: the one it computes and those below
 //!   and above. The step to the next row costs one load of 16 bytes and one store.
 //! - East and west are the lane's own points, or come from the neighbouring lanes by two shuffles.

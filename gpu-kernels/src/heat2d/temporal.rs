@@ -353,7 +353,7 @@ impl<T: Real> Lane<T> {
         to: *mut Vector,
     ) {
         const { assert!(R <= W, "a warp copies one row at most") };
-        // The row is computed from the warp's number; there is no branch for each row.
+        // The row follows from the warp's index, without a branch for each row.
         let k = self.warp as usize;
         // equivalent mutant (comparison): copies rows that no warp reads
         let wanted = step < steps;

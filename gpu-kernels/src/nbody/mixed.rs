@@ -72,7 +72,7 @@ pub unsafe fn nbody_mixed_f32(
         while k < block {
             keep_rolled();
             unrolled::<SHARED_UNROLL>(|u| {
-                // SAFETY: k + u < block, of which SHARED_UNROLL is a divisor; all of the
+                // SAFETY: k + u < block, since SHARED_UNROLL divides block; all of the
                 // tile was written before the barrier.
                 let other = unsafe { Body::load(tile.add(k as usize + u)) };
                 sum = body_body(sum, position, other, softening_squared);

@@ -171,7 +171,7 @@ unsafe fn tile_sum<T: Real>(
     while k < block {
         keep_rolled();
         unrolled::<SHARED_UNROLL>(|u| {
-            // SAFETY: k + u < block, of which SHARED_UNROLL is a divisor.
+            // SAFETY: k + u < block, since SHARED_UNROLL divides block.
             let other = unsafe { Body::load(tile.add(k as usize + u)) };
             let (_, distance_squared) = separation(position, other, softening_squared);
             let inverse = distance_squared.rsqrt_ftz();

@@ -140,7 +140,7 @@ unsafe fn register_tile<T: Real, const UNROLL: usize>(
         while k < REGISTER_BLOCK {
             keep_rolled();
             unrolled::<UNROLL>(|u| {
-                // SAFETY: k + u < REGISTER_BLOCK, of which UNROLL is a divisor; all
+                // SAFETY: k + u < REGISTER_BLOCK, since UNROLL divides it; all
                 // of the tile was written before the barrier.
                 let other = unsafe { Body::load(tile.add(k as usize + u)) };
                 unrolled::<REGISTER_BODIES>(|q| {

@@ -328,7 +328,7 @@ unsafe fn stencil<T: Line>(
             unrolled::<VECTORS>(|v| {
                 let mut elements = [T::ZERO; 4];
                 unrolled::<4>(|i| {
-                    // equivalent mutant (guard): the array has room for four, of which f64 uses two
+                    // equivalent mutant (guard): the array has room for four values; f64 uses two
                     // equivalent mutant (comparison): as above
                     if i < T::PER_VECTOR {
                         elements[i] = sums[v * T::PER_VECTOR + i];

@@ -56,7 +56,7 @@ use crate::{Buffer, Device, DeviceKind, Error};
 ///
 /// # Errors
 ///
-/// [`Error::NonFinite`] for a factor that is none; [`Error::LengthMismatch`] and
+/// [`Error::NonFinite`] for a factor that is not finite; [`Error::LengthMismatch`] and
 /// [`Error::DeviceMismatch`] for buffers that do not fit; what a launch can fail with.
 pub fn axpby<T: Scalar>(a: T, x: &Buffer<T>, b: T, y: &mut Buffer<T>) -> Result<(), Error> {
     for (parameter, factor) in [("a", a), ("b", b)] {

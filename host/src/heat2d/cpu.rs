@@ -146,7 +146,7 @@ impl Default for Limits {
 #[derive(Debug, Clone, Copy)]
 struct Plan {
     threads: usize,
-    /// Rows of a band, of which a thread computes one at a time.
+    /// Rows of a band. A thread computes one at a time.
     rows: usize,
     /// That of the longest passes.
     cut: Cut,

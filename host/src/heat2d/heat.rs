@@ -310,7 +310,7 @@ fn spacings(grid: &Grid2) -> [f64; 2] {
     [Axis::X, Axis::Y].map(|axis| grid.spacing(axis))
 }
 
-/// Refuses a shape that is no plate, or one that kernels cannot count.
+/// Refuses a shape that is not a plate, or one that kernels cannot count.
 fn check_shape(shape: Shape2) -> Result<(), Error> {
     let extents = [("nx", shape.nx), ("ny", shape.ny)];
     for (axis, given) in extents {

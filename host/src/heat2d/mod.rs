@@ -88,7 +88,7 @@
 //! let mut rod = heat.start(&Device::cpu(), &cold)?.with_source(&heating)?;
 //! assert!(rod.iterate_until(1e-12, 100, 100_000)?.converged);
 //!
-//! // f x (L - x) / 2, of which the middle has 10 K.
+//! // f x (L - x) / 2; the middle has 10 K.
 //! let rod = rod.field()?;
 //! assert!((rod[(10, 1)] - 10.0).abs() < 1e-8 && (rod[(4, 2)] - 6.4).abs() < 1e-8);
 //! # Ok(())

@@ -542,7 +542,8 @@ impl<T: Number> Plan<T> {
 
     /// The sums of chunks of this many tiles each (the last may be shorter). The sum of an array is
     /// made of such sums; these elements are a part of the array. A tile is 2048 elements of 4
-    /// bytes or 1024 of 8. Waits for them. `None` on the CPU, whose chunks are no kernel's.
+    /// bytes or 1024 of 8. Waits for them. `None` on the CPU, where no kernel makes
+    /// chunks.
     ///
     /// ```
     /// use halo_gpu::Device;
@@ -741,7 +742,7 @@ impl<T: Number> Plan<T> {
     ///
     /// # Errors
     ///
-    /// As [`min_into`](Self::min_into); [`Error::NonFinite`] for a scale that is no finite
+    /// As [`min_into`](Self::min_into); [`Error::NonFinite`] for a scale that is not a finite
     /// number.
     pub fn sum_f64_into(
         &mut self,

@@ -331,7 +331,7 @@ impl<T: Number, const INPUTS: usize> Passes<T, INPUTS> {
         let most = steps.min(limits.depth[self.dimensions - 2]);
         if most > 1 && self.may_take_several::<U, OUTPUTS>() {
             let row = OUTPUTS * self.layout.extents[0] as usize * element;
-            // The widest tile of which all levels fit into the scratch, in passes of `depth`.
+            // The widest tile whose levels all fit into the scratch, in passes of `depth`.
             let widest = |geometry: &Geometry, depth: usize| {
                 let rows = limits.scratch_bytes / (row * geometry.kept() * geometry.levels(depth));
                 rows.saturating_sub(2 * geometry.radii[0] * (depth - 1))

@@ -226,8 +226,8 @@ where
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidParameter`] for a field that is no output and for a point that is none,
-    /// [`Error::NonFinite`] for a value that is not a finite number; as [`Device::upload`].
+    /// [`Error::InvalidParameter`] for a field that is not an output, and for a point outside the
+    /// grid, [`Error::NonFinite`] for a value that is not a finite number; as [`Device::upload`].
     pub fn hold(
         &mut self,
         output: usize,
@@ -456,8 +456,8 @@ where
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidParameter`] for a field or a point that is none, and as
-    /// [`Buffer::to_vec`].
+    /// [`Error::InvalidParameter`] for a field that the run does not have, for a point outside the
+    /// grid, and as [`Buffer::to_vec`].
     pub fn add(&mut self, field: usize, point: [usize; D], value: T) -> Result<(), Error> {
         let sum = self.at(field, point)? + value;
         let index = self.index(point)?;
@@ -499,7 +499,8 @@ where
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidParameter`] for a field that is none, and as [`Buffer::to_vec`].
+    /// [`Error::InvalidParameter`] for a field that the run does not have, and as
+    /// [`Buffer::to_vec`].
     pub fn to_vec(&self, field: usize) -> Result<Vec<T>, Error> {
         match self.field(field) {
             Some(buffer) => buffer.to_vec(),

@@ -22,7 +22,7 @@ const HEADER: usize = 60;
 ///
 /// # Errors
 ///
-/// When the bytes are no archive, or an object in it is not bitcode.
+/// When the bytes are not an archive, or an object in it is not bitcode.
 pub(crate) fn bitcode(archive: &[u8]) -> Result<Vec<&[u8]>, ArchiveError> {
     let mut objects = Vec::new();
     let mut at = MAGIC.len();

@@ -67,7 +67,7 @@ impl CudaBuilder {
         Ok(copy)
     }
 
-    /// Builds the crate and returns the PTX itself, for programs that are no build scripts. Prints
+    /// Builds the crate and returns the PTX itself, for programs that are not build scripts. Prints
     /// nothing for cargo and does not write [`copy_to`](Self::copy_to)'s file.
     ///
     /// ```no_run

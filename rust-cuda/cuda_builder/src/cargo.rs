@@ -783,7 +783,7 @@ fn run_showing_progress(
         };
         while lines.read_until(b'\n', &mut line).is_ok_and(|n| n > 0) {
             if is_progress(&line) {
-                // Losing what is shown is no reason to fail.
+                // Losing what is shown is not a reason to fail.
                 let _ = std::io::stderr().write_all(&line);
             } else {
                 kept.extend_from_slice(&line);

@@ -118,7 +118,7 @@ fn collect(
         "feature" => {
             for name in list {
                 if name.path == "register_attr" {
-                    // The comma behind it goes too: `feature(, x)` is no list.
+                    // The comma behind it goes too: `feature(, x)` is not a list.
                     let rest = &source[name.range.end..];
                     let comma = rest.trim_start().starts_with(',');
                     let end = if comma {

@@ -600,7 +600,7 @@ fn asynchronous_copies_are_asynchronous_where_they_can_be() {
             ("cp.async.cg.shared.global", "16;"),
         ]
     );
-    // Where it goes is no generic address.
+    // It does not become a generic address.
     assert_eq!(count(&body, "cvta.to.shared"), 0);
     // Nothing that was copied is read before it has been waited for.
     let wait = position(&body, "cp.async.wait_group");

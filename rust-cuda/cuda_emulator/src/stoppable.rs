@@ -15,7 +15,7 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::here::Return;
 
-/// Addresses that have been looked up or are wanted. (Zero is no address.)
+/// Addresses that have been looked up or are wanted. (Zero is not an address.)
 static ADDRESSES: [AtomicUsize; SIZE] = [const { AtomicUsize::new(0) }; SIZE];
 /// The state of each address.
 static KNOWN: [AtomicU8; SIZE] = [const { AtomicU8::new(WANTED) }; SIZE];

@@ -496,7 +496,7 @@ fn powers_that_annex_f_names() {
         (NAN, 0.0, 1.0),
         (NAN, -0.0, 1.0),
         (-INF, 0.0, 1.0),
-        // A negative base with an exponent that is no integer.
+        // A negative base with a non-integer exponent.
         (-2.0, 0.5, NAN),
         (-1.0, 1e-300, NAN),
         // Infinite powers.

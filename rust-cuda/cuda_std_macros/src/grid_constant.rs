@@ -38,7 +38,7 @@ pub fn target(ty: &Type) -> Result<Type> {
 
 /// A parameter of the entry point.
 pub enum Entry {
-    /// A value of this type; one without a size is no parameter.
+    /// A value of this type; one without a size cannot be a parameter.
     Typed(Type),
     /// An address or a number.
     Scalar,

@@ -217,7 +217,7 @@ enum Kind {
     Pointer { target: Type, mutable: bool },
     /// The bits of the value.
     Value,
-    /// The bits of the value, of which the kernel is given the address.
+    /// The bits of the value. The kernel is given their address.
     Constant { target: Type },
 }
 
@@ -490,7 +490,7 @@ impl VisitMut for AnnounceShared {
         visit_mut::visit_block_mut(self, block);
     }
 
-    /// Functions inside the kernel are no part of it: their statics register
+    /// Functions inside the kernel are not part of it: their statics register
     /// themselves.
     fn visit_item_mut(&mut self, _: &mut Item) {}
 }

@@ -237,7 +237,7 @@ impl Function<'_> {
     }
 
     /// A grid and a block that fill the device: the least number of blocks, and their
-    /// threads. Blocks have at most as many as `block_size_limit`; 0 is no limit.
+    /// threads. Blocks have at most as many as `block_size_limit`; 0 means no limit.
     ///
     /// # Errors
     ///

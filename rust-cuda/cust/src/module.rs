@@ -168,8 +168,8 @@ impl Module {
     ///
     /// # Errors
     ///
-    /// [`CudaError::InvalidImage`] for bytes that are none or are cut off; other errors of the
-    /// driver.
+    /// [`CudaError::InvalidImage`] for bytes that are not a module, or are cut off; other errors of
+    /// the driver.
     pub fn from_fatbin<T: AsRef<[u8]>>(bytes: T, options: &[ModuleJitOption]) -> CudaResult<Self> {
         Self::from_cubin(bytes, options)
     }
@@ -178,8 +178,8 @@ impl Module {
     ///
     /// # Errors
     ///
-    /// [`CudaError::InvalidImage`] for bytes that are none or are cut off; other errors of the
-    /// driver.
+    /// [`CudaError::InvalidImage`] for bytes that are not a module, or are cut off; other errors of
+    /// the driver.
     pub fn from_cubin<T: AsRef<[u8]>>(bytes: T, options: &[ModuleJitOption]) -> CudaResult<Self> {
         let bytes = bytes.as_ref();
         if !is_whole(bytes) {

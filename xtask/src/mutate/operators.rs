@@ -520,7 +520,7 @@ impl<'ast> Visit<'ast> for Finder<'_> {
         visit::visit_expr(self, expression);
     }
 
-    // Rust evaluates these while compiling, or they are no expressions.
+    // Rust evaluates these while compiling, or they are not expressions.
     fn visit_impl_item_const(&mut self, _: &'ast syn::ImplItemConst) {}
     fn visit_trait_item_const(&mut self, _: &'ast syn::TraitItemConst) {}
     fn visit_attribute(&mut self, _: &'ast syn::Attribute) {}

@@ -70,7 +70,7 @@ pub(crate) fn waivers(text: &str) -> (Vec<Waiver>, Vec<Malformed>) {
         let (operator, detail) = inside.split_once(':').unwrap_or((inside, ""));
         let alone = line[..start].trim().is_empty();
         let about = if alone {
-            // The first line below that is no comment.
+            // The first line below that is not a comment.
             (index + 1..lines.len())
                 .find(|&below| !lines[below].trim_start().starts_with("//"))
                 .map_or(line_number, |below| below + 1)

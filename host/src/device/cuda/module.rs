@@ -213,7 +213,7 @@ impl Locked<'_> {
         if constant.value.as_deref() == Some(value) {
             return Ok(());
         }
-        // Constants are no part of a graph: all launches of one see the same.
+        // Constants are not part of a graph: all launches of one see the same.
         core.refuse("a launch that sets a constant anew")?;
         // Unknown until the copy is known to have been made.
         constant.value = None;

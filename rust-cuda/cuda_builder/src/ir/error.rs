@@ -54,7 +54,7 @@ pub enum IrError {
         /// The number.
         number: u32,
     },
-    /// Launch bounds of something that is no kernel, or that cannot be read.
+    /// Launch bounds of something that is not a kernel, or that cannot be read.
     #[error(
         "static `{name}` is in section \".launch_bounds\", but {problem}; leave that section to `#[launch_bounds]` on a kernel"
     )]

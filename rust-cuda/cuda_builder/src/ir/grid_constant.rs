@@ -296,7 +296,7 @@ mod tests {
             text.contains("  %3 = getelementptr i8, ptr %1, i64 0\n"),
             "{text}"
         );
-        // An address that is no parameter's stays.
+        // An address that is not a parameter's stays.
         let other = "  %4 = addrspacecast ptr %2 to ptr addrspace(101)";
         assert!(optimised(other).contains(other));
     }

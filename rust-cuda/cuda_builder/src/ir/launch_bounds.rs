@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn no_blocks_are_not_said() {
-        // 64 is `@`, 128 is no character of its own.
+        // 64 is `@`, 128 is not a character of its own.
         for (bytes, expected) in [
             ("@\\00\\00\\00\\00\\00\\00\\00", "\"64\" #0"),
             ("\\80\\00\\00\\00\\00\\00\\00\\00", "\"128\" #0"),

@@ -1,7 +1,7 @@
 //! A lexer for LLVM's textual IR, as `llvm-link -S` and `opt -S` print it.
 //!
 //! It finds what the passes of this folder rely on: where names begin and end (also quoted ones,
-//! which may hold any character), what is a string, what is a comment, and how brackets nest. The
+//! which may hold any character), which text is a string or a comment, and how brackets nest. The
 //! passes know what the words mean.
 
 /// What a token is.

@@ -45,7 +45,7 @@ impl Module {
     ///
     /// # Errors
     ///
-    /// [`IrError::Syntax`] for a line that is none of the known entities.
+    /// [`IrError::Syntax`] for a line that is not a known entity.
     pub(crate) fn parse(text: &str) -> Result<Self, IrError> {
         let mut module = Self::default();
         let mut lines = text.lines();

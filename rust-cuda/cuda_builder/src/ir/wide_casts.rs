@@ -95,7 +95,7 @@ fn rewritten(
     }
     let (value, rest) = after.split_once(" to ")?;
     let rest = rest.strip_prefix(result)?;
-    // `float` is no prefix of another type's name, but a check costs nothing.
+    // `float` is not a prefix of another type's name, but a check costs nothing.
     (rest.is_empty() || rest.starts_with(','))
         .then(|| format!("{before}call {result} @{symbol}({parameter} {value}){rest}"))
 }

@@ -496,7 +496,7 @@ macro_rules! bessel {
         pub fn $j0(x: $real) -> $real {
             let x = x.abs();
             if x < 25.9 {
-                // SAFETY: there are nine rows, each π wide, of which the first ends at π/4.
+                // SAFETY: there are nine rows, each π wide. The first ends at π/4.
                 first_by_row(x, unsafe { J0.get_unchecked(row(x, 0.25)) })
             } else {
                 far(x, 1, false)
@@ -508,7 +508,7 @@ macro_rules! bessel {
         pub fn $j1(x: $real) -> $real {
             let a = x.abs();
             let value = if a < 25.9 {
-                // SAFETY: there are nine rows, each π wide, of which the first ends at 3π/4.
+                // SAFETY: there are nine rows, each π wide. The first ends at 3π/4.
                 first_by_row(a, unsafe { J1.get_unchecked(row(a, -0.25)) })
             } else {
                 far(a, 0, true)

@@ -254,7 +254,7 @@ impl<A: DeviceCopy + Pod> DeviceBuffer<A> {
     ///
     /// # Errors
     ///
-    /// Where the bytes are no whole elements of the other type, or it is aligned more
+    /// Where the bytes are not whole elements of the other type, or it is aligned more
     /// strictly. The buffer is then freed.
     pub fn try_cast<B: Pod + DeviceCopy>(self) -> Result<DeviceBuffer<B>, PodCastError> {
         if align_of::<B>() > align_of::<A>()
