@@ -511,23 +511,24 @@ impl World {
         [came, sent]: [Vec<Vec<u8>>; 2],
         on_device: OnDevice,
     ) -> Result<Arrived, Error> {
-        let buffers = |all: Vec<Vec<u8>>| {
+        let buffers = |device: &Device, all: Vec<Vec<u8>>| {
             let all = all.into_iter();
-            all.map(|it| Buffer::from_vec(&Device::cpu(), it))
+            all.map(|it| Buffer::from_vec(device, it))
                 .collect::<Result<Vec<_>, _>>()
         };
         if device.kind() == DeviceKind::Cpu {
             return Ok(Arrived {
-                messages: buffers(came)?,
-                spare: buffers(sent)?,
+                messages: buffers(device, came)?,
+                spare: buffers(device, sent)?,
             });
         }
         let mut messages = on_device.rooms;
         for (room, bytes) in messages.iter_mut().zip(&came) {
             room.copy_from_slice(bytes)?;
         }
-        self.spare.put(buffers(came)?);
-        self.spare.put(buffers(sent)?);
+        let host = Device::cpu();
+        self.spare.put(buffers(&host, came)?);
+        self.spare.put(buffers(&host, sent)?);
         Ok(Arrived {
             messages,
             spare: on_device.sent,
