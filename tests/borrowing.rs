@@ -64,7 +64,7 @@ fn allocates<R>(what: &str, result_bytes: usize, mut work: impl FnMut() -> R) {
 
 fn reductions_read_the_callers_memory() {
     let device = Device::cpu();
-    let values: Vec<f32> = (0..1 << 22).map(|i| (i % 1009) as f32).collect();
+    let values: Vec<f32> = (0..1 << 21).map(|i| (i % 1009) as f32).collect();
     allocates("sum_of", 0, || reduction::sum_of(&device, &values).unwrap());
     allocates("min_of", 0, || reduction::min_of(&device, &values).unwrap());
     allocates("argmin_of", 0, || {
@@ -82,7 +82,7 @@ fn reductions_read_the_callers_memory() {
 }
 
 fn stencils_allocate_their_result_alone() {
-    let (device, n) = (Device::cpu(), 1 << 22);
+    let (device, n) = (Device::cpu(), 1 << 21);
     let line: Vec<f32> = (0..n).map(|i| (i % 1009) as f32).collect();
     let stencil = Stencil1d::antisymmetric(n, &TEXTBOOK_COEFFICIENTS).unwrap();
     allocates("Stencil1d::apply_of", 4 * n, || {
@@ -100,7 +100,7 @@ fn stencils_allocate_their_result_alone() {
 
 fn derivatives_allocate_their_results_alone() {
     let device = Device::cpu();
-    let shape = Shape3::new(160, 160, 160);
+    let shape = Shape3::cube(128);
     let bytes = 4 * shape.points().unwrap();
     let field = Field3::from_fn(shape, |i, j, k| (i * j % 31 + k) as f32).unwrap();
     let grid = Grid3::new(shape, [1.0; 3]).unwrap();

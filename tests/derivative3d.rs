@@ -15,7 +15,9 @@ use halo_gpu::derivative3d::{FiniteDifferences3d, Operator, Plan, RADIUS, Varian
 use halo_gpu::{
     Axis, Boundary, Buffer, Device, DeviceKind, Error, Field3, Grid3, LaunchAxis, Shape3,
 };
-use halo_tests::{assert_same_bits, devices, for_each, kernel_devices, ptx, rng, uniform};
+use halo_tests::{
+    assert_same_bits, devices, for_each, kernel_devices, ptx, rng, test_cases, uniform,
+};
 
 /// Of the 8th order, for the differences of neighbours 1 to 4 points away (Fornberg 1988).
 const WEIGHTS: [f64; 4] = [4.0 / 5.0, -1.0 / 5.0, 4.0 / 105.0, -1.0 / 280.0];
@@ -200,7 +202,8 @@ fn an_impulse_gives_back_the_weights() {
         // A pencil off the corner, and a few places along it; the CPU and the
         // GPU can afford all of them.
         let corner = (shape.points().unwrap() - 1) / 2 / (stride * n) * (stride * n) + stride / 3;
-        let places: Vec<usize> = if device.kind() == DeviceKind::Emulator {
+        let few = device.kind() == DeviceKind::Emulator || !test_cases::all();
+        let places: Vec<usize> = if few {
             vec![0, 3, 17, n - 4, n - 1]
         } else {
             (0..n).collect()

@@ -20,16 +20,19 @@ mod chapters;
 pub mod property;
 pub mod ptx;
 
-/// Whether emulated launches are verified: they are, unless `HALO_TEST_VERIFY` is 0,
-/// which `cargo xtask mutate` sets to see quickly what a single run notices.
+pub use halo_gpu::test_cases;
+
+/// Whether every kernel's launches are verified where a suite asks for it: they are, unless
+/// `HALO_TEST_VERIFY` is 0, which `cargo xtask mutate` sets to see quickly what a single run
+/// notices.
 #[must_use]
 pub fn verify() -> bool {
     std::env::var_os("HALO_TEST_VERIFY").is_none_or(|value| value != "0")
 }
 
-/// The devices that run kernels: the emulator, which repeats every launch in
-/// several thread orders and with several poisons and compares, and CUDA device
-/// 0 with the feature `gpu`.
+/// The devices that run kernels: the emulator, and CUDA device 0 with the feature `gpu`. Where all
+/// cases run ([`test_cases`]), the emulator repeats every launch in several thread orders and with
+/// several poisons and compares.
 ///
 /// # Panics
 ///
@@ -37,7 +40,7 @@ pub fn verify() -> bool {
 #[must_use]
 pub fn kernel_devices() -> Vec<Device> {
     let emulator = Device::emulator_with(EmulatorOptions {
-        verify: verify(),
+        verify: verify() && test_cases::all(),
         ..EmulatorOptions::default()
     });
     #[cfg(not(feature = "gpu"))]

@@ -1,16 +1,16 @@
 //! Common parts of property tests: the devices and the awkward numbers that they draw, and an
 //! oracle for the faults of an input, which is compared with the returned error.
 
-use halo_gpu::{Device, Error};
+use halo_gpu::{Device, Error, test_cases};
 use proptest::prelude::*;
 use proptest::sample::select;
 use std::ops::Range;
 
-/// The number of cases. Failures are printed, and not stored in a file.
+/// So many cases, or a third of them where some run. Failures are printed, and not stored in a file.
 #[must_use]
 pub fn cases(cases: u32) -> ProptestConfig {
     ProptestConfig {
-        cases,
+        cases: test_cases::either(cases.div_ceil(3), cases),
         failure_persistence: None,
         ..ProptestConfig::default()
     }

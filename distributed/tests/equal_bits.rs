@@ -13,10 +13,11 @@ use halo_gpu::reduction::{self, Number};
 use halo_gpu::stencil1d::{Stencil1d, TEXTBOOK_COEFFICIENTS};
 use halo_gpu::{
     Axis, Boundary, Device, DeviceKind, Field2, Field3, Grid2, Grid3, Scalar, Shape2, Shape3,
+    test_cases,
 };
-use ways::{CPU, EMULATOR, Way, bits, noise, ways, ways_of_numbers, ways_of_steps};
-
-const RANKS: [usize; 5] = [1, 2, 3, 4, 7];
+use ways::{
+    CPU, EMULATOR, Way, bits, noise, numbers_of_ranks, ways, ways_of_numbers, ways_of_steps,
+};
 
 fn cuts(points: [usize; 2], ranks: usize) -> Vec<Decomposition<2>> {
     let mut cuts = vec![
@@ -33,7 +34,7 @@ fn plates<T: Scalar>(way: &Way, shape: Shape2, heat: Heat2d, count: usize, width
     let initial = Field2::from_fn(shape, value).expect("enough memory");
     let one = heat.iterate_of(&way.one(), &initial, count);
     let one = one.expect("one device");
-    for ranks in RANKS.into_iter().filter(|&ranks| way.takes(ranks)) {
+    for ranks in way.ranks() {
         for cut in cuts([shape.nx, shape.ny], ranks) {
             for &width in widths {
                 let several = way.run(ranks, |communicator, device| {
@@ -109,22 +110,31 @@ fn plates_in_the_emulator() {
 fn plates_of_many_iterations() {
     let shape = Shape2::new(515, 771);
     let heat = Heat2d::dirichlet(shape).expect("a plate");
-    for way in ways_of_steps() {
-        plates::<f32>(&way, shape, heat, 53, &[16]);
-        plates::<f64>(&way, shape, heat, 53, &[8]);
+    let count = test_cases::either(25, 53);
+    let cases = ways_of_steps()
+        .into_iter()
+        .flat_map(|way| [false, true].map(|doubles| (way.clone(), doubles)));
+    // Of some cases each way has one type.
+    for (way, doubles) in test_cases::one_in(3, cases) {
+        if doubles {
+            plates::<f64>(&way, shape, heat, count, &[8]);
+        } else {
+            plates::<f32>(&way, shape, heat, count, &[16]);
+        }
     }
 }
 
 #[test]
 fn all_ranks_stop_in_the_iteration_of_one_device() {
-    let shape = Shape2::new(31, 29);
+    let points = test_cases::either([17, 16], [31, 29]);
+    let shape = Shape2::new(points[0], points[1]);
     let heat = Heat2d::dirichlet(shape).expect("a plate");
     let value = |i, j| noise::<f64>(j * shape.nx + i);
     let initial = Field2::from_fn(shape, value).expect("enough memory");
     let ends = [
-        (Tolerance::Change(1e-3), 1),
-        (Tolerance::Change(1e-4), 7),
-        (Tolerance::Residual(1e-3), 5),
+        (Tolerance::Change(test_cases::either(3e-3, 1e-3)), 1),
+        (Tolerance::Change(test_cases::either(1e-3, 1e-4)), 7),
+        (Tolerance::Residual(test_cases::either(1e-2, 1e-3)), 5),
     ];
     let all = ways_of_steps()
         .into_iter()
@@ -134,8 +144,8 @@ fn all_ranks_stop_in_the_iteration_of_one_device() {
         let right = one.iterate_until(tolerance, every, 10_000);
         let right = right.expect("it ends");
         assert!(right.converged && right.iterations > 20);
-        for ranks in RANKS.into_iter().filter(|&ranks| way.takes(ranks)) {
-            for cut in cuts([31, 29], ranks) {
+        for ranks in way.ranks() {
+            for cut in cuts(points, ranks) {
                 let several = way.run(ranks, |communicator, device| {
                     let value = |[i, j]: [usize; 2]| initial[(i, j)];
                     let mut plate = heat2d::Plate::new(communicator, device, heat, cut, 3, value)?;
@@ -171,7 +181,7 @@ fn a_plate_that_never_comes_to_rest_is_refused_by_all_ranks() {
         let initial = Field2::from_fn(shape, |i, j| spots([i, j])).expect("enough memory");
         let mut one = heat.start(&Device::cpu(), &initial).expect("one device");
         let right = one.iterate_until(1e-4, 10, 20_000);
-        for ranks in RANKS {
+        for &ranks in numbers_of_ranks() {
             for cut in cuts([29, 23], ranks) {
                 let several = run(ranks, |communicator| {
                     let device = Device::cpu();
@@ -281,7 +291,7 @@ fn sums<T: Scalar + Number<Product = f64>>(way: &Way, n: usize, value: impl Fn(u
     let (Ok(dot_of_one), Ok(norm_of_one), mean_of_one) = moments else {
         unreachable!("only the mean can fail")
     };
-    for ranks in RANKS.into_iter().filter(|&ranks| way.takes(ranks)) {
+    for ranks in way.ranks() {
         // Equal shares, and shares that grow from nothing.
         let equal = (0..=ranks).map(|rank| n * rank / ranks).collect::<Vec<_>>();
         let growing = (0..=ranks)
@@ -330,7 +340,8 @@ fn sums<T: Scalar + Number<Product = f64>>(way: &Way, n: usize, value: impl Fn(u
 fn sums_have_the_tree_of_one_device() {
     for way in ways_of_numbers() {
         // None, one chunk, its bounds, several chunks, and chunks of several tiles.
-        for n in [0, 1, 5, 2048, 16_384, 16_385, 100_003, 1_000_003] {
+        let lengths = [0, 1, 5, 2048, 16_384, 16_385, 100_003, 1_000_003];
+        for &n in test_cases::either(&lengths[..7], &lengths) {
             sums(&way, n, noise::<f32>);
             sums(&way, n, noise::<f64>);
         }
@@ -342,7 +353,7 @@ fn sums_have_the_tree_of_one_device() {
 #[test]
 fn sums_of_long_arrays_have_the_tree_of_one_device() {
     for way in ways_of_numbers() {
-        sums(&way, 5_000_001, noise::<f64>);
+        sums(&way, test_cases::either(2_100_001, 5_000_001), noise::<f64>);
     }
 }
 
@@ -427,7 +438,7 @@ fn derivatives_with_every_boundary() {
             Boundary::NeumannHalfway,
             Boundary::OneSided,
         ] {
-            derivatives::<f64>(&way, boundary, 4, &RANKS);
+            derivatives::<f64>(&way, boundary, 4, numbers_of_ranks());
             derivatives::<f32>(&way, boundary, 8, &[2, 3]);
         }
     }
@@ -483,7 +494,7 @@ fn lines_with_ghost_points() {
             .and_then(|plan| plan.apply(&input, &mut output))
             .expect("one device");
         let one = bits(&output.to_vec().expect("one device"));
-        for ranks in RANKS.into_iter().filter(|&ranks| way.takes(ranks)) {
+        for ranks in way.ranks() {
             let cut = Decomposition::slabs([n], ranks).expect("enough points");
             let several = way.run(ranks, |communicator, device| {
                 let value = |[i]: [usize; 1]| line[i];
@@ -525,7 +536,7 @@ fn extremes_are_those_of_one_device() {
                 reduction::argmin(&whole).expect("one device"),
                 reduction::argmax(&whole).expect("one device"),
             );
-            for ranks in RANKS.into_iter().filter(|&ranks| way.takes(ranks)) {
+            for ranks in way.ranks() {
                 let several = way.run(ranks, |communicator, device| {
                     // The first rank has none, where there are others.
                     let bound = |rank: usize| n * rank.saturating_sub(1) / (ranks - 1).max(1);
@@ -581,7 +592,7 @@ fn bodies<T: Scalar>(way: &Way, n: usize, parts: u32) {
     // Fewer, where parts of whole tiles are.
     let share = gravity.plan_of_parts::<T>(&Device::cpu(), n, 0..1);
     let most = share.expect("a part").parts() as usize;
-    for ranks in RANKS.into_iter().filter(|&it| it <= most && way.takes(it)) {
+    for ranks in way.ranks().filter(|&it| it <= most) {
         let several = way.run(ranks, |communicator, device| {
             let mut plan = nbody::Plan::new(communicator, device, gravity, n)?;
             let own = device.upload(&all[plan.own()])?;
@@ -607,8 +618,8 @@ fn bodies<T: Scalar>(way: &Way, n: usize, parts: u32) {
 fn bodies_are_pulled_as_on_one_device() {
     for way in ways() {
         // The last part is shorter than the others, and not.
-        bodies::<f32>(&way, 3000, 8);
-        bodies::<f64>(&way, 2048, 16);
+        bodies::<f32>(&way, test_cases::either(1100, 3000), 8);
+        bodies::<f64>(&way, test_cases::either(1024, 2048), 16);
         bodies::<f32>(&way, 128, 1);
     }
     bodies::<f32>(&EMULATOR, 600, 4);

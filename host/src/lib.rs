@@ -306,6 +306,8 @@ pub mod stencil;
 mod streaming;
 #[cfg(feature = "cases")]
 mod subject;
+#[doc(hidden)]
+pub mod test_cases;
 mod threads;
 mod variants;
 mod versions;

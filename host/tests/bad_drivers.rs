@@ -27,7 +27,7 @@ fn every_bad_driver_gives_an_error() {
             .env(CHILD, "");
         program
     };
-    drivers::each(program, |driver, ended| {
+    drivers::each(drivers::BAD_DRIVERS, program, |driver, ended| {
         let mut lines = ended.text.lines();
         let error = lines.find_map(|line| line.strip_prefix("error: "));
         match error {

@@ -8,7 +8,7 @@ use halo_gpu::nbody::problem::{Cluster, Disc, Reference, potential_energy};
 use halo_gpu::nbody::{Body, Gravity, MIXED_KERNEL, kick_drift, potential_kernel};
 use halo_gpu::{Device, DeviceKind, Error};
 use halo_tests::property::{self, device};
-use halo_tests::{Bits, assert_same_bits, devices, for_each, ptx, rng};
+use halo_tests::{Bits, assert_same_bits, devices, for_each, ptx, rng, test_cases};
 use proptest::prelude::*;
 
 /// For each body its potential by definition, and the sum of the sizes of its terms.
@@ -111,7 +111,7 @@ fn mixed_precision_is_more_accurate_where_there_are_many_bodies() {
         let n = if device.kind() == DeviceKind::Emulator {
             700
         } else {
-            8000
+            test_cases::either(4000, 8000)
         };
         let bodies = Cluster::<f32>::plummer(n, 5).unwrap().bodies;
         let reference = Reference::sampled(&gravity, &bodies, 500).unwrap();
@@ -186,12 +186,12 @@ fn a_cold_disc_turns_in_balance() {
     }
     assert_eq!(inner_half, 200, "as many bodies on as large an area");
 
-    // It keeps its shape for a turn of the middle, 2 π √1.25³.
+    // It keeps its shape for a turn of the middle, 2 π √1.25³, or for a quarter of one.
     let step = 0.02;
     let mut leapfrog = gravity
         .start(&Device::cpu(), &galaxy.bodies, &galaxy.velocities, step)
         .unwrap();
-    leapfrog.advance(440).unwrap();
+    leapfrog.advance(test_cases::either(110, 440)).unwrap();
     let kept = leapfrog.bodies().unwrap().into_iter().filter(|body| {
         let radius = body.x.hypot(body.y);
         radius > 0.35 && radius < 2.3

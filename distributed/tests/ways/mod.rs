@@ -1,7 +1,7 @@
 //! What the suites run on: devices, one for each rank, and the way of their messages.
 
 use halo_distributed::{Ahead, Communicator, Error, run};
-use halo_gpu::{Device, DeviceKind, Scalar};
+use halo_gpu::{Device, DeviceKind, Scalar, test_cases};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// Devices, and how their ranks reach each other.
@@ -99,7 +99,19 @@ pub fn ways_of_numbers() -> Vec<Way> {
     ]
 }
 
+/// The numbers of ranks: of some cases two, of which each has the other on both sides, and four,
+/// which may be two by two.
+pub fn numbers_of_ranks() -> &'static [usize] {
+    test_cases::either(&[2, 4], &[1, 2, 3, 4, 7])
+}
+
 impl Way {
+    /// The numbers of ranks that it can run.
+    pub fn ranks(&self) -> impl Iterator<Item = usize> {
+        let all = numbers_of_ranks().iter().copied();
+        all.filter(|&ranks| self.takes(ranks))
+    }
+
     /// The device whose bits the ranks must have.
     pub fn one(&self) -> Device {
         (self.device)(0)

@@ -435,6 +435,7 @@ fn check_value<T: Scalar>(boundary: Boundary) -> Result<(), Error> {
 mod tests {
     use super::*;
     use crate::grid::Grid3;
+    use crate::test_cases;
     use Boundary::{Dirichlet, Neumann, NeumannHalfway, OneSided, Periodic, PeriodicWithEndpoint};
 
     /// Any values will do, as long as they differ.
@@ -453,7 +454,7 @@ mod tests {
     fn streaming_gives_what_ordinary_stores_give<T: Scalar>() {
         // Rows of which none, all or some begin at a cache line.
         let shapes = [(19, 17, 23), (64, 18, 17), (40, 21, 19), (700, 18, 17)];
-        for (nx, ny, nz) in shapes {
+        for &(nx, ny, nz) in test_cases::either(&shapes[..3], &shapes) {
             let shape = Shape3::new(nx, ny, nz);
             let fields: Vec<Vec<T>> = (1..4).map(|seed| field(shape, seed)).collect();
             let fields: Vec<&[T]> = fields.iter().map(Vec::as_slice).collect();

@@ -507,11 +507,17 @@ mod tests {
     use super::super::{Gravity, INTERACTION_ROUNDOFFS};
     use super::*;
     use crate::scalar::Scalar;
+    use crate::test_cases;
     use rand_xoshiro::SplitMix64;
     use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
     /// Sizes that fill no group, tile or block, and one vector or none.
-    const SIZES: [usize; 8] = [1, 2, 3, 7, 17, 129, 1000, 1023];
+    fn sizes() -> &'static [usize] {
+        test_cases::either(
+            &[1, 2, 3, 7, 17, 129, 300],
+            &[1, 2, 3, 7, 17, 129, 1000, 1023],
+        )
+    }
 
     fn random_bodies<T: Scalar>(n: usize, scale: f64) -> Vec<Body<T>> {
         let mut generator = SplitMix64::seed_from_u64(n as u64);
@@ -595,7 +601,7 @@ mod tests {
             let roundoffs = INTERACTION_ROUNDOFFS + BLOCK as f64;
             assert_close(&given, &reference, 1.01 * roundoffs * f32::UNIT_ROUNDOFF);
         }
-        for n in SIZES {
+        for &n in sizes() {
             for (scale, softening) in SCALES {
                 let bodies = random_bodies::<f64>(n, scale);
                 for_each_width!(plain, &bodies, softening);
@@ -643,7 +649,7 @@ mod tests {
                 );
             }
         }
-        for n in SIZES {
+        for &n in sizes() {
             for (scale, softening) in SCALES {
                 let bodies = random_bodies::<f64>(n, scale);
                 for_each_width!(check, &bodies, softening);

@@ -22,7 +22,7 @@ impl Drop for Stop<'_> {
 #[test]
 fn verification_leaves_alone_what_others_have_borrowed() {
     let memory = DeviceMemory::new();
-    let verified = Buffer::new(&memory, "verified", &[0_u32; 64]);
+    let verified = Buffer::new(&memory, "verified", &[0_u32; 32]);
     let mut borrowed = Buffer::new(&memory, "borrowed", &[0_u32; 1024]);
     let v = verified.ptr();
     // Watched runs, which close memory, take longer.
@@ -34,7 +34,7 @@ fn verification_leaves_alone_what_others_have_borrowed() {
             scope.spawn(|| {
                 while !stop.load(Ordering::Relaxed) {
                     let kernel = || v.write(tid() as isize, tid());
-                    verify(&config(1, 64), &how, &memory, &kernel).unwrap();
+                    verify(&config(1, 32), &how, &memory, &kernel).unwrap();
                 }
             });
             let _stop = Stop(&stop);

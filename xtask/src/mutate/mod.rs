@@ -739,7 +739,7 @@ fn counts() {
         let found = find(&root, vec!["sum".to_owned()]).unwrap();
         let selected: Vec<&Mutation> = found.mutations.iter().collect();
         let target = folder.path().join("target");
-        let flags = flags("--timeout 5");
+        let flags = flags("--timeout 2");
         let tally = execute(&root, &target, &found, &selected, &flags).unwrap();
         // Caught: a - 10, a + 11, `>` made `>=` (an underflow), `>` with 1 for 0,
         // `-=` made `+=` (an overflow, or no end), 2 for 1 (an underflow).

@@ -99,6 +99,7 @@ impl Suite {
             .env_remove(SWITCH)
             .env_remove(REACHED)
             .env("RUST_BACKTRACE", "0")
+            .env("HALO_TEST_CASES", "all")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::null());

@@ -52,7 +52,7 @@ static CRATES: &[Crate] = &[
             layer("core", &[
                 "accuracy", "allocation", "argument", "axis", "constants", "error", "extents", "field", "field_ndarray",
                 "finite_difference", "geometry", "grid", "limits", "shape", "simd", "streaming",
-                "threads", "variants", "versions",
+                "test_cases", "threads", "variants", "versions",
             ], &[]),
             layer("device", &["device", "launch"], &["core"]),
             // The traits of a scalar type for each family: its kernels and its ports.

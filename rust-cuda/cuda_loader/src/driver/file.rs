@@ -198,6 +198,8 @@ mod tests {
     fn a_damaged_file_is_told_by_its_headers() {
         let path = std::env::temp_dir().join(format!("cuda_loader-file-{}", std::process::id()));
         let examined = |bytes: &[u8]| {
+            // Another file each time: one that is written over is flushed to the disk.
+            let _ = std::fs::remove_file(&path);
             std::fs::write(&path, bytes).expect("a file");
             examine(&path).expect("a file that can be read")
         };
