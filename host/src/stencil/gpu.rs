@@ -33,9 +33,7 @@ impl<T: Number, const INPUTS: usize> Launch<T, INPUTS> {
     where
         U: Compiled<T, INPUTS, OUTPUTS>,
     {
-        let Blocks { grid, block, .. } = self.blocks;
-        let [x, y, z] = grid;
-        let config = LaunchConfig::new((x, y, z), (block[0], block[1]));
+        let config = config_of(self.blocks);
         let inputs = fields.inputs.map(Into::into);
         let outputs = fields.outputs.map(Into::into);
         let args = update.arguments(inputs, outputs, self.layout);
@@ -47,4 +45,10 @@ impl<T: Number, const INPUTS: usize> Launch<T, INPUTS> {
         // kernel is `halo_stencil::step`, which asks for nothing more.
         unsafe { launch::<U::Kernel>(device, &config, args) }
     }
+}
+
+/// The configuration of a launch with these blocks.
+pub(crate) fn config_of(Blocks { grid, block, .. }: Blocks) -> LaunchConfig {
+    let [x, y, z] = grid;
+    LaunchConfig::new((x, y, z), (block[0], block[1]))
 }

@@ -193,12 +193,7 @@ where
     /// The shape of every field.
     #[must_use]
     pub fn shape(&self) -> Shape {
-        let [nx, ny, nz] = self.extents();
-        if D == 2 {
-            Shape2::new(nx, ny).into()
-        } else {
-            Shape3::new(nx, ny, nz).into()
-        }
+        shape_of(self.extents(), D)
     }
 
     /// How many points a field has.
@@ -221,34 +216,62 @@ where
     /// The launch on a device with this many multiprocessors.
     pub(super) fn blocks(&self, multiprocessors: u32) -> Result<Blocks, Error> {
         let radius = furthest(&U::REACH, D - 1);
-        let extents = self.extents();
-        blocks(D, extents, T::POINTS, radius, multiprocessors as usize).ok_or_else(|| {
-            Error::IndexOverflow {
-                quantity: Argument::new(OPERATION, "an extent, or the points of a plane,"),
-                given: self.shape().to_string(),
-                limit: halo_stencil::MAX_EXTENT.into(),
-            }
-        })
+        blocks_of::<T, D>(OPERATION, &self.grid, radius, multiprocessors)
     }
 
     /// The description of the fields for kernels; `segment` is [`Blocks`]'.
     pub(super) fn layout(&self, segment: u32) -> Layout<T, INPUTS> {
-        let extents = self.extents().map(|extent| extent as u32);
-        let mut layout = Layout::new(extents, segment);
-        for (field, ends) in self.ends.iter().enumerate() {
-            for (axis, ends) in ends.iter().enumerate() {
-                let ends = ends.map(|boundary| {
-                    let value = T::nearest(boundary.dirichlet_value());
-                    (beyond(boundary), value)
-                });
-                layout = layout.with_ends(field, axis, ends);
-            }
-        }
-        layout
+        layout_of(&self.grid, &self.ends, segment)
     }
 }
 
-/// A boundary, as kernels are told it.
+/// The shape of a field with these extents.
+fn shape_of([nx, ny, nz]: [usize; 3], dimensions: usize) -> Shape {
+    match dimensions {
+        2 => Shape2::new(nx, ny).into(),
+        _ => Shape3::new(nx, ny, nz).into(),
+    }
+}
+
+/// The launch of a kernel that reads up to `radius` points of `grid` away along the slowest axis.
+pub(crate) fn blocks_of<T: Number, const D: usize>(
+    operation: &'static str,
+    grid: &Grid<D>,
+    radius: usize,
+    multiprocessors: u32,
+) -> Result<Blocks, Error> {
+    let extents = Axis::ALL.map(|axis| grid.extent(axis));
+    blocks(D, extents, T::POINTS, radius, multiprocessors as usize).ok_or_else(|| {
+        Error::IndexOverflow {
+            quantity: Argument::new(operation, "an extent, or the points of a plane,"),
+            given: shape_of(extents, D).to_string(),
+            limit: halo_stencil::MAX_EXTENT.into(),
+        }
+    })
+}
+
+/// The layout of fields on `grid` with these boundaries of each field along each axis, for kernels;
+/// `segment` is that of [`blocks_of`].
+pub(crate) fn layout_of<T: Number, const D: usize, const INPUTS: usize>(
+    grid: &Grid<D>,
+    ends: &[[[Boundary; 2]; D]; INPUTS],
+    segment: u32,
+) -> Layout<T, INPUTS> {
+    let extents = Axis::ALL.map(|axis| grid.extent(axis) as u32);
+    let mut layout = Layout::new(extents, segment);
+    for (field, ends) in ends.iter().enumerate() {
+        for (axis, ends) in ends.iter().enumerate() {
+            let ends = ends.map(|boundary| {
+                let value = T::nearest(boundary.dirichlet_value());
+                (beyond(boundary), value)
+            });
+            layout = layout.with_ends(field, axis, ends);
+        }
+    }
+    layout
+}
+
+/// The rule of a boundary, for kernels.
 pub(super) const fn beyond(boundary: Boundary) -> Beyond {
     match boundary {
         Boundary::Periodic => Beyond::Periodic,
@@ -256,8 +279,8 @@ pub(super) const fn beyond(boundary: Boundary) -> Beyond {
         Boundary::Dirichlet(_) => Beyond::Value,
         Boundary::Neumann => Beyond::MirrorOnPoint,
         Boundary::NeumannHalfway => Beyond::MirrorHalfway,
-        Boundary::OneSided => Beyond::Copy,
-        Boundary::DirichletOnPoint => unreachable!(), // see `require_updated`
+        // Nothing beyond points that are kept is used. `Stencil` refuses them: `require_updated`.
+        Boundary::OneSided | Boundary::DirichletOnPoint => Beyond::Copy,
     }
 }
 
