@@ -1,4 +1,4 @@
-//! The library's error type.
+//! The error type of the library.
 //!
 //! Every message names the fault and the requirement. An error about a kernel names the kernel, the
 //! axis or parameter, the requirement and the given value.

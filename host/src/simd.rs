@@ -205,8 +205,8 @@ pub(crate) fn fill<T: Value, const N: usize>(
     }
 }
 
-/// As [`fill`], with the vectors of `simd`, for a formula that ignores the old value. If the row is
-/// not a whole number of vectors, the last vector overlaps the one before it.
+/// Like [`fill`], with the vectors of `simd`, for a formula that ignores the old value. If the row
+/// is not a whole number of vectors, the last vector overlaps the one before it.
 ///
 /// # Panics
 ///

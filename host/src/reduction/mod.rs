@@ -31,7 +31,7 @@
 //! # }
 //! ```
 //!
-//! # What is reproducible
+//! # Reproducibility
 //!
 //! A sum of floats depends on the order of the additions. Here the order depends only on the
 //! **number of elements and their type**:
@@ -46,7 +46,7 @@
 //! The order is a tree, described in [`single_pass`](gpu_kernels::reduction::single_pass);
 //! [`Plan::error_bound`] bounds the difference from the exact sum.
 //!
-//! # What the results are
+//! # Results
 //!
 //! - **No elements**: sum, norm and dot product are 0 (+0 for floats). Minimum, maximum, argmin,
 //!   argmax and mean return [`Error::EmptyInput`], and so do the sums of the textbook's kernels.

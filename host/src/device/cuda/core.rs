@@ -90,9 +90,9 @@ impl Core {
     }
 
     /// Makes the device's context current on this thread.
-    /// Makes the device's context current on this thread.
-    /// Every call of the driver requires it. It takes some nanoseconds if the context is current
-    /// already.
+    ///
+    /// Every call to the driver requires that. It takes a few nanoseconds if the context is already
+    /// current.
     pub(super) fn enter(&self) -> Result<Entered<'_>, Error> {
         said("cuCtxPushCurrent_v2", self.context.enter())
     }

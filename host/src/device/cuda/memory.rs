@@ -177,7 +177,7 @@ impl CudaMemory {
         unsafe { self.core.copy_across(to, &source.core, from, range.len()) }
     }
 
-    /// As [`copy_across`](Self::copy_across), but ordered only after the earlier work of this
+    /// Like [`copy_across`](Self::copy_across), but ordered only after the earlier work of this
     /// handle.
     ///
     /// # Safety
