@@ -54,8 +54,8 @@
 //!   minimum or the maximum, by the rules below.
 //! - **Means and norms** are computed in f64. They do not overflow unless the result itself does,
 //!   and underflow does not affect a norm.
-//! - **Dot products** have the type [`Product`](Number): f64 for floats, where products of `f32` do
-//!   not overflow; `i64` or `u64` for integers, correct modulo 2⁶⁴.
+//! - **Dot products** have the type [`Product`](Number): f64 for floats, where dot products of
+//!   `f32` do not overflow; `i64` or `u64` for integers, correct modulo 2⁶⁴.
 //! - Sums of **integers** wrap around on overflow: they are correct modulo 2³² or 2⁶⁴.
 //! - **Float** sums are computed in the type itself. If a partial sum overflows, it is infinite,
 //!   even if the total would be in range again. A sum of zeros is -0 if all of them are -0, else

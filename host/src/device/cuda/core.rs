@@ -301,8 +301,8 @@ impl Core {
     }
 
     fn try_allocate(&self, bytes: usize) -> (&'static str, CudaResult<DevicePointer<u8>>) {
-        // SAFETY: `free` frees the memory before the pool and the context are released; work on the
-        // only stream comes after this call.
+        // SAFETY: `free` frees the memory before the pool and the context are released. The device
+        // has only one stream, so work that uses the memory runs after its allocation.
         unsafe {
             match &self.pool {
                 Some(pool) => (

@@ -300,8 +300,8 @@ impl CudaMemory {
                 sys::cuMemsetD32Async(address, word, bytes / 4, stream)
             });
         }
-        // Any other pattern: upload one element, then copy the filled part behind itself, doubling
-        // it each time.
+        // Any other pattern: upload one element, then append copies of the filled part, which
+        // doubles each time.
         self.core
             .refuse("filling with elements that are neither 4 bytes nor one byte repeated")?;
         // SAFETY: the memory holds at least one element, and is borrowed mutably.
