@@ -37,7 +37,7 @@ pub fn reserve<T>(len: usize) -> Result<Vec<T>, Error> {
 ///
 /// # Errors
 ///
-/// As [`reserve`].
+/// As for [`reserve`].
 pub fn zeroed<T: Zeroable>(len: usize) -> Result<Vec<T>, Error> {
     let bytes = bytes_of::<T>(len)?;
     let zeros = try_zeroed_slice_box(len).map_err(|()| Error::HostOutOfMemory {

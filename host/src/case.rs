@@ -1,4 +1,4 @@
-//! A kernel of the table together with its data: what tests run and benchmarks time.
+//! Test cases: the kernels of the table with their data, which tests run and benchmarks time.
 //!
 //! Each family describes its kernels once: their arguments, the data, and the expected results
 //! ([`Subject`]). Tests and benchmarks iterate over the table and get a [`Case`] for each kernel,

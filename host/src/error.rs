@@ -1,4 +1,4 @@
-//! The library's error type.
+//! The error type of the library.
 //!
 //! Every message names the fault and the requirement. An error about a kernel names the kernel, the
 //! axis or parameter, the requirement and the given value.
@@ -128,7 +128,7 @@ pub enum Error {
         given: usize,
     },
 
-    /// Two shapes must be equal, but are not; their numbers of points may be.
+    /// Two shapes must be equal, but are not, although their numbers of points may be.
     #[error("{argument} is of {given} points, but must be of {}", in_words(.required))]
     ShapeMismatch {
         /// The field or buffer with the wrong shape.
@@ -368,7 +368,7 @@ pub enum Error {
         call: &'static str,
         /// The kernel that the call was for, if any.
         kernel: Option<&'static str>,
-        /// The driver's error code, which this library need not know.
+        /// The driver's error code; it may be one that this library does not know.
         code: u32,
         /// The driver's name for the code.
         name: String,

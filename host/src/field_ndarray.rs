@@ -41,7 +41,7 @@ macro_rules! impl_ndarray {
             ///
             /// # Errors
             ///
-            /// As [`view`](Self::view).
+            /// As for [`view`](Self::view).
             pub fn view_mut(&mut self) -> Result<$view_mut<'_, T>, Error> {
                 let shape = self.shape();
                 let $shape { $($extent),+ } = shape;

@@ -218,7 +218,7 @@ impl<const D: usize> Grid<D> {
     ///
     /// # Errors
     ///
-    /// As [`with_ends`](Self::with_ends).
+    /// As for [`with_ends`](Self::with_ends).
     pub fn with_boundary(self, axis: Axis, boundary: Boundary) -> Result<Self, Error> {
         self.with_ends(axis, [boundary; 2])
     }
@@ -240,7 +240,7 @@ impl<const D: usize> Grid<D> {
     ///
     /// # Errors
     ///
-    /// As [`with_ends`](Self::with_ends).
+    /// As for [`with_ends`](Self::with_ends).
     pub fn with_boundaries(self, boundary: Boundary) -> Result<Self, Error> {
         let mut axes = Axis::ALL.into_iter().take(D);
         axes.try_fold(self, |grid, axis| grid.with_boundary(axis, boundary))

@@ -2,11 +2,11 @@
 //! pure Rust.
 //!
 //! - [Devices and buffers](#devices-and-buffers)
-//! - [What there is to compute](#what-there-is-to-compute)
+//! - [Operations](#operations)
 //! - [Layout](#layout) and [units](#units)
 //! - [Errors](#errors)
-//! - [What is reproducible](#what-is-reproducible)
-//! - [A kernel of your own](#a-kernel-of-your-own)
+//! - [Reproducibility](#reproducibility)
+//! - [Your own kernels](#your-own-kernels)
 //! - [Features](#features)
 //!
 //! # Devices and buffers
@@ -35,7 +35,7 @@
 //! with [`Device::with_cuda_stream`], and uses the buffers' addresses ([`Buffer::device_address`])
 //! or its own memory ([`Buffer::from_device_address`]).
 //!
-//! # What there is to compute
+//! # Operations
 //!
 //! **Derivatives of a field on a 3-D grid**, [`derivative3d`]: first and second derivatives,
 //! gradient, divergence, curl and Laplacian of orders 2 to 8, in `f32` and `f64`, with a boundary
@@ -174,21 +174,21 @@
 //! buffer. Data in host memory is checked if bad values would make the result meaningless
 //! ([`nbody::Gravity::check`]). Data in buffers is not checked, and NaN spreads according to the
 //! formula ([derivatives](derivative3d::FiniteDifferences3d), [lines](stencil1d::Stencil1d), [sums
-//! and extrema](reduction#what-the-results-are)).
+//! and extrema](reduction#results)).
 //!
 //! The emulator reports a kernel's fault where it happens, as [`Error::Emulator`]. A CUDA device
 //! reports it in a later call that waits, as [`Error::Driver`], and then mostly fails in all calls
 //! until the process ends. Indexing a field outside its shape panics, as with slices; `get` returns
 //! `None`.
 //!
-//! # What is reproducible
+//! # Reproducibility
 //!
 //! "Everywhere" means: on the CPU with any number of threads, in the emulator and on every GPU, by
 //! any kernel, in every run. (The tests compare bits between the CPU, the emulator and, with the
 //! feature `gpu`, the GPU of the machine.) Results have NaNs at the same points everywhere. The
 //! bits of a NaN depend on the processor, except in reductions, which always return the same NaN.
 //!
-//! | call | same bits | why, and what is not promised |
+//! | call | same bits | reason, and limits |
 //! |---|---|---|
 //! | [`FiniteDifferences3d`](derivative3d::FiniteDifferences3d) and its [`Plan`](derivative3d::Plan): all derivatives and operators | everywhere | the order of operations is part of the definition; [`Variant`](derivative3d::Variant)s differ only in time |
 //! | [`Heat2d`](heat2d::Heat2d), its [`Plan`](heat2d::Plan) and [`Plate`](heat2d::Plate): all iterations and time steps | everywhere | as for derivatives; the number of iterations of a launch does not matter |
@@ -206,7 +206,7 @@
 //! | [`Cluster`](nbody::problem::Cluster) | on one platform | it uses the platform's `sin`, `cos` and `powf` |
 //! | [`finite_difference::Weights`] | everywhere | fractions, rounded once |
 //!
-//! # A kernel of your own
+//! # Your own kernels
 //!
 //! Devices, buffers and launches also work with your own kernels. A kernel is an `unsafe fn` with
 //! the attribute `#[kernel]` of the crate `cuda_std`, which defines a type of the same name for

@@ -205,8 +205,8 @@ pub(crate) fn fill<T: Value, const N: usize>(
     }
 }
 
-/// As [`fill`], with the vectors of `simd`, for a formula that ignores the old value. If the row is
-/// not a whole number of vectors, the last vector overlaps the one before it.
+/// Like [`fill`], with the vectors of `simd`, for a formula that ignores the old value. If the row
+/// is not a whole number of vectors, the last vector overlaps the one before it.
 ///
 /// # Panics
 ///
@@ -632,9 +632,9 @@ fn estimated_f64<S: Simd>(_of: VectorF64<S>) -> Option<VectorF64<S>> {
 /// `$other` with the two halves of each pair exchanged. Neighbours are single lanes in the first
 /// pass, pairs of lanes in the second, and so on. The sums from the two vectors alternate.
 ///
-/// Two blends, which cost almost nothing, take one half of each pair from either vector, and the
-/// other half; so one exchange is enough. The arguments are expressions because closures would be
-/// functions compiled without the instruction set.
+/// Two blends, which cost almost nothing, make one vector with a half of each pair from both
+/// vectors, and one with the other halves, so one exchange is enough. The arguments are expressions
+/// because closures would be functions compiled without the instruction set.
 #[cfg(target_arch = "x86_64")]
 macro_rules! halved {
     ($vectors:ident, [$zero:expr; $count:literal], |$a:ident, $b:ident| $odd:expr, $even:expr, |$other:ident| $swapped:expr, |$x:ident, $y:ident| $add:expr) => {{

@@ -121,7 +121,7 @@ pub fn buffer<T: Element>(memory: &dyn Memory) -> &Buffer<T> {
 ///
 /// # Panics
 ///
-/// As [`buffer`].
+/// As for [`buffer`].
 #[must_use]
 pub fn buffer_mut<T: Element>(memory: &mut dyn Memory) -> &mut Buffer<T> {
     match memory.as_any_mut().downcast_mut() {

@@ -9,7 +9,7 @@
 //! [`FiniteDifferences3d::plan_with`] takes the [`Variant`] that you name, among them those of the
 //! textbook. On the CPU the plan runs a port. Every way takes any size and gives the same bits.
 //!
-//! The derivative of the textbook is the first one, of the 8th order, on a periodic axis:
+//! The textbook's derivative is the first derivative of 8th order on a periodic axis:
 //!
 //! ```text
 //! df[i] = a (f[i+1] - f[i-1]) + b (f[i+2] - f[i-2])

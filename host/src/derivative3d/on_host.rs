@@ -41,7 +41,8 @@ use crate::{Buffer, Device, DeviceKind, Error, Field3};
 /// # }
 /// ```
 impl<T: Scalar> FiniteDifferences3d<T> {
-    /// ∂f/∂axis of a field, computed on `device`; see [`Plan::derivative`](super::Plan::derivative).
+    /// ∂f/∂axis of a field, computed on `device`; see
+    /// [`Plan::derivative`](super::Plan::derivative).
     ///
     /// # Errors
     ///
@@ -57,7 +58,7 @@ impl<T: Scalar> FiniteDifferences3d<T> {
         Ok(df)
     }
 
-    /// As [`derivative_of`](Self::derivative_of), but writes to a field of the caller.
+    /// Like [`derivative_of`](Self::derivative_of), but writes to a field of the caller.
     ///
     /// # Errors
     ///
@@ -72,7 +73,8 @@ impl<T: Scalar> FiniteDifferences3d<T> {
         self.fields_of_into(device, Operator::Derivative(axis), [f], [df])
     }
 
-    /// ∂²f/∂axis² of a field, computed on `device`; see [`Plan::second_derivative`](super::Plan::second_derivative).
+    /// ∂²f/∂axis² of a field, computed on `device`; see
+    /// [`Plan::second_derivative`](super::Plan::second_derivative).
     ///
     /// # Errors
     ///
@@ -88,7 +90,7 @@ impl<T: Scalar> FiniteDifferences3d<T> {
         Ok(df)
     }
 
-    /// As [`second_derivative_of`](Self::second_derivative_of), but writes to a field of the
+    /// Like [`second_derivative_of`](Self::second_derivative_of), but writes to a field of the
     /// caller.
     ///
     /// # Errors
@@ -104,7 +106,8 @@ impl<T: Scalar> FiniteDifferences3d<T> {
         self.fields_of_into(device, Operator::SecondDerivative(axis), [f], [df])
     }
 
-    /// The gradient of a field, computed on `device`; see [`Plan::gradient`](super::Plan::gradient).
+    /// The gradient of a field, computed on `device`; see
+    /// [`Plan::gradient`](super::Plan::gradient).
     ///
     /// # Errors
     ///
@@ -114,7 +117,7 @@ impl<T: Scalar> FiniteDifferences3d<T> {
         self.fields_of(device, Operator::Gradient, [f])
     }
 
-    /// As [`gradient_of`](Self::gradient_of), but writes to fields of the caller.
+    /// Like [`gradient_of`](Self::gradient_of), but writes to fields of the caller.
     ///
     /// # Errors
     ///
@@ -144,7 +147,7 @@ impl<T: Scalar> FiniteDifferences3d<T> {
         Ok(divergence)
     }
 
-    /// As [`divergence_of`](Self::divergence_of), but writes to a field of the caller.
+    /// Like [`divergence_of`](Self::divergence_of), but writes to a field of the caller.
     ///
     /// # Errors
     ///
@@ -173,7 +176,7 @@ impl<T: Scalar> FiniteDifferences3d<T> {
         self.fields_of(device, Operator::Curl, components)
     }
 
-    /// As [`curl_of`](Self::curl_of), but writes to fields of the caller.
+    /// Like [`curl_of`](Self::curl_of), but writes to fields of the caller.
     ///
     /// # Errors
     ///
@@ -187,7 +190,8 @@ impl<T: Scalar> FiniteDifferences3d<T> {
         self.fields_of_into(device, Operator::Curl, components, curl)
     }
 
-    /// The Laplacian of a field, computed on `device`; see [`Plan::laplacian`](super::Plan::laplacian).
+    /// The Laplacian of a field, computed on `device`; see
+    /// [`Plan::laplacian`](super::Plan::laplacian).
     ///
     /// # Errors
     ///
@@ -198,7 +202,7 @@ impl<T: Scalar> FiniteDifferences3d<T> {
         Ok(laplacian)
     }
 
-    /// As [`laplacian_of`](Self::laplacian_of), but writes to a field of the caller.
+    /// Like [`laplacian_of`](Self::laplacian_of), but writes to a field of the caller.
     ///
     /// # Errors
     ///
@@ -228,7 +232,7 @@ impl<T: Scalar> FiniteDifferences3d<T> {
         Ok(outputs)
     }
 
-    /// As [`fields_of`](Self::fields_of), but writes to the given fields.
+    /// Like [`fields_of`](Self::fields_of), but writes to the given fields.
     fn fields_of_into<const IN: usize, const OUT: usize>(
         &self,
         device: &Device,

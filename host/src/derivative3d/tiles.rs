@@ -38,8 +38,8 @@ pub(super) enum March {
     /// All tiles of a plane, then those of the next plane: neighbours along x and y are still in
     /// the cache.
     OverPlanes,
-    /// The same rows of all planes, then the next rows: neighbours along z are still in the cache,
-    /// which cannot hold whole planes.
+    /// The same rows of one plane after the other, then the next rows: neighbours along z are still
+    /// in the cache, which cannot hold whole planes.
     AlongZ,
 }
 

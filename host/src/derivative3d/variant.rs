@@ -216,7 +216,7 @@ impl Variant {
         }
     }
 
-    /// As [`check`](Self::check), for a kernel along one axis.
+    /// Like [`check`](Self::check), for a kernel along one axis.
     fn check_along(
         self,
         kernel: &'static str,

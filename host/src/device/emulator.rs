@@ -381,7 +381,7 @@ impl EmulatorMemory {
             .copy_from(offset, &source.allocation, range.start, range.len());
     }
 
-    /// Fills these bytes with copies of `value`; they are a whole number of copies.
+    /// Fills these bytes, a whole number of elements, with copies of `value`.
     pub(super) fn fill<T: bytemuck::NoUninit>(&mut self, bytes: Range<usize>, value: T) {
         let element = bytemuck::bytes_of(&value);
         // Writes up to 4096 elements at a time.

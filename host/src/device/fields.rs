@@ -24,13 +24,12 @@ impl<T: Element> Field2<T> {
         device.upload(self.as_slice())?.shaped(self.shape())
     }
 
-    /// A copy of a buffer with two extents: one from [`to_device`](Self::to_device), or one made
-    /// with [`shaped`](Buffer::shaped).
+    /// A copy of a buffer with a 2-D shape, from [`to_device`](Self::to_device) or set by
+    /// [`shaped`](Buffer::shaped).
     ///
     /// # Errors
     ///
-    /// [`Error::ShapeMismatch`] for a buffer with another number of extents; otherwise as for
-    /// [`Buffer::to_vec`].
+    /// [`Error::ShapeMismatch`] if its shape is not 2-D; otherwise as for [`Buffer::to_vec`].
     pub fn from_device(buffer: &Buffer<T>) -> Result<Self, Error> {
         let Shape::Plane(shape) = buffer.shape() else {
             return Err(Error::ShapeMismatch {
@@ -65,13 +64,12 @@ impl<T: Element> Field3<T> {
         device.upload(self.as_slice())?.shaped(self.shape())
     }
 
-    /// A copy of a buffer with three extents: one from [`to_device`](Self::to_device), or one made
-    /// with [`shaped`](Buffer::shaped).
+    /// A copy of a buffer with a 3-D shape, from [`to_device`](Self::to_device) or set by
+    /// [`shaped`](Buffer::shaped).
     ///
     /// # Errors
     ///
-    /// [`Error::ShapeMismatch`] for a buffer with another number of extents; otherwise as for
-    /// [`Buffer::to_vec`].
+    /// [`Error::ShapeMismatch`] if its shape is not 3-D; otherwise as for [`Buffer::to_vec`].
     pub fn from_device(buffer: &Buffer<T>) -> Result<Self, Error> {
         let Shape::Volume(shape) = buffer.shape() else {
             return Err(Error::ShapeMismatch {

@@ -128,7 +128,7 @@ impl Device {
         }
     }
 
-    /// As [`Device::cuda`], with kernels from the caller's PTX instead of the library's.
+    /// Like [`Device::cuda`], with kernels from the caller's PTX instead of the library's.
     ///
     /// The driver loads the PTX now, so if it rejects the PTX, this call returns the error and not
     /// the first launch.
@@ -254,7 +254,7 @@ impl Device {
         self.beside_with(Priority::Low)
     }
 
-    /// As [`Device::beside`], with a priority.
+    /// Like [`Device::beside`], with a priority.
     ///
     /// ```
     /// use halo_gpu::{Device, Priority};

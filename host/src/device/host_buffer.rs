@@ -192,7 +192,7 @@ impl<T: Element> Buffer<T> {
 }
 
 impl<T: Element> ViewMut<'_, T> {
-    /// As [`Buffer::copy_from_host`], for the elements of this view.
+    /// Like [`Buffer::copy_from_host`], for the elements of this view.
     ///
     /// # Errors
     ///
@@ -213,7 +213,7 @@ impl<T: Element> ViewMut<'_, T> {
 }
 
 impl<T: Element> View<'_, T> {
-    /// As [`Buffer::copy_to_host`], for the elements of this view.
+    /// Like [`Buffer::copy_to_host`], for the elements of this view.
     ///
     /// ```
     /// use halo_gpu::Device;

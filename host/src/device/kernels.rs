@@ -1,4 +1,4 @@
-//! Replaces the library's kernels in launches by other ones.
+//! Replaces the library's kernels in launches with others.
 
 use super::handle::Device;
 use super::image::Image;

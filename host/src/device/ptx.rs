@@ -107,8 +107,8 @@ impl Part {
 /// H200 that took 0.1 to 0.2 µs of a launch of 1.5 to 2.7 µs. With parts, kernels do not pay for
 /// constants that they do not read, and the driver compiles only the families that a program uses.
 ///
-/// Kernels that share a variable stay in one part, so that the variable exists only once. A module
-/// whose PTX has another form than LLVM gives kernels without calls stays whole.
+/// Kernels that share a variable stay in one part, so that the variable exists only once. If the
+/// PTX does not have the form that LLVM produces for kernels without calls, the module stays whole.
 pub(super) fn parts(text: &'static str) -> Vec<Part> {
     split(text).unwrap_or_else(|| vec![Part::whole(Cow::Borrowed(text))])
 }

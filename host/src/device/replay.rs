@@ -145,7 +145,7 @@ impl Replay<'_> {
         }
     }
 
-    /// How many times the work was recorded, and so is done by each [`run`](Self::run).
+    /// How many times the work was recorded, and each [`run`](Self::run) does it.
     #[must_use]
     pub fn count(&self) -> usize {
         self.count

@@ -181,7 +181,7 @@ impl<T: Element> Storage<T> {
         Ok(())
     }
 
-    /// As [`Storage::copy`], from memory of any device.
+    /// Like [`Storage::copy`], from memory of any device.
     pub(super) fn copy_across(
         &mut self,
         at: usize,

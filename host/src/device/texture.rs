@@ -213,7 +213,7 @@ impl Texture2d {
         }
     }
 
-    /// As [`Buffer::give_way_to`], for textures of the same shape.
+    /// Like [`Buffer::give_way_to`], for textures of the same shape.
     pub(crate) fn give_way_to(&mut self, newer: &mut Self) {
         std::mem::swap(self, newer);
         #[cfg(halo_cuda)]

@@ -78,7 +78,7 @@ fn case<T: Scalar + Number>(entry: &Entry, problem: &Problem, numbers: &mut Rand
             for (&at, &value) in at.iter().zip(&x) {
                 expected[at] = value;
             }
-            // One for each device that ran a launch: a recording cannot make one.
+            // The places on each device, kept between launches: a recording cannot make them.
             let all = Mutex::new(Vec::<Places>::new());
             Case {
                 inputs: vec![Box::new(x)],

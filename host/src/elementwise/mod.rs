@@ -209,7 +209,7 @@ pub fn largest_difference_into<T: Scalar>(
     T::launch_difference(x, y, result)
 }
 
-/// As [`largest_difference_into`], but waits for the result and returns it.
+/// Like [`largest_difference_into`], but waits for the result and returns it.
 ///
 /// ```
 /// use halo_gpu::{Device, elementwise};

@@ -17,7 +17,7 @@ pub trait Kernels: Number {
     #[doc(hidden)]
     fn steps(ratios: [Self; 3], grid: Grid3) -> Result<Steps<Self>, Error>;
 
-    /// As [`steps`](Self::steps), with a source.
+    /// Like [`steps`](Self::steps), with a source.
     #[doc(hidden)]
     fn heated(ratios: [Self; 3], grid: Grid3) -> Result<OfHeated<Self>, Error>;
 }

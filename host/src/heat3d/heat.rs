@@ -19,7 +19,7 @@ pub type Plan<T> = stencil::Plan<<T as Kernels>::Step, T, 3, 1, 1>;
 /// little, and `to_vec(0)` copies it to the host.
 pub type Body<T> = stencil::Run<<T as Kernels>::Step, T, 3, 1, 1>;
 
-/// As [`Plan`], with a source: `step` takes the old field and the heat that a step adds
+/// Like [`Plan`], with a source: `step` takes the old field and the heat that a step adds
 /// ([`Heat3d::heating`]).
 pub type HeatedPlan<T> = stencil::Plan<<T as Kernels>::Heated, T, 3, 2, 1>;
 
@@ -256,7 +256,7 @@ impl Heat3d {
         self.stencil()?.start(device, [initial.as_slice()])
     }
 
-    /// As [`start`](Self::start), with a `source` as for [`heating`](Self::heating).
+    /// Like [`start`](Self::start), with a `source` as for [`heating`](Self::heating).
     ///
     /// ```
     /// use halo_gpu::heat3d::Heat3d;

@@ -3,7 +3,7 @@
 use crate::argument::Argument;
 use crate::{Buffer, Element, Error};
 
-/// The most bodies: 2³¹, because kernels count them with 32 bits.
+/// The most bodies: 2³¹. Kernels count them with 32 bits.
 pub const MAX_BODIES: usize = 1 << 31;
 
 /// The family's name in errors.

@@ -161,7 +161,8 @@ impl Gravity {
     /// Checks that gravity is defined for these bodies, and that their accelerations are finite.
     ///
     /// - There are at least one and at most [`MAX_BODIES`](super::MAX_BODIES) bodies.
-    /// - The softening is from [`Range::SHORTEST`](super::Range::SHORTEST) to [`Range::LONGEST`](super::Range::LONGEST).
+    /// - The softening is from [`Range::SHORTEST`](super::Range::SHORTEST) to
+    ///   [`Range::LONGEST`](super::Range::LONGEST).
     /// - Coordinates are numbers with an absolute value of at most
     ///   [`Range::LONGEST`](super::Range::LONGEST).
     /// - Masses are finite, and their absolute values add up to at most

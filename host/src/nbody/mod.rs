@@ -19,7 +19,7 @@
 //! position along x, y and z and a mass; accelerations and velocities are one `[x, y, z]` for each
 //! body, in the same order.
 //!
-//! # How to call it
+//! # Usage
 //!
 //! [`Gravity`] describes the computation: the softening length ε. [`Gravity::plan`] makes a
 //! [`Plan`] for a number of bodies on a device, in f32 or f64 ([`Scalar`](crate::Scalar)). Its
@@ -49,7 +49,7 @@
 //! # }
 //! ```
 //!
-//! # Softening, and why there is no NaN
+//! # Softening
 //!
 //! The sum runs over all j. For j = i, and for bodies at the same position, r is zero, and so is r
 //! s if s is a number. Without softening s would be infinite, and 0 · ∞ is NaN, so ε must be
@@ -66,7 +66,7 @@
 //! [`problem::Reference`] computes a bound for given bodies from that. On a CUDA device the
 //! reciprocal square root is the hardware's approximation, within 2^-22.9 in f32.
 //!
-//! # What is reproducible
+//! # Reproducibility
 //!
 //! The order of all sums is fixed, so the same call on the same device always gives the same bits.
 //! Different devices give different bits, for three reasons: the approximation above; other orders

@@ -48,7 +48,7 @@ impl Gravity {
         Ok(accelerations)
     }
 
-    /// As [`accelerations_of`](Self::accelerations_of), but writes to memory of the caller.
+    /// Like [`accelerations_of`](Self::accelerations_of), but writes to memory of the caller.
     ///
     /// # Errors
     ///
@@ -86,7 +86,7 @@ impl Gravity {
         Ok(accelerations)
     }
 
-    /// As [`accelerations_mixed_of`](Self::accelerations_mixed_of), but writes to memory of the
+    /// Like [`accelerations_mixed_of`](Self::accelerations_mixed_of), but writes to memory of the
     /// caller.
     ///
     /// # Errors
@@ -131,7 +131,7 @@ impl Gravity {
         Ok(potentials)
     }
 
-    /// As [`potentials_of`](Self::potentials_of), but writes to memory of the caller.
+    /// Like [`potentials_of`](Self::potentials_of), but writes to memory of the caller.
     ///
     /// # Errors
     ///

@@ -284,7 +284,7 @@ impl Disc {
     }
 }
 
-/// The golden angle, 137.5°: a full turn divided by the golden section.
+/// The golden angle, 137.5°: the smaller part of a full turn divided in the golden section.
 const GOLDEN_ANGLE: f64 = PI * (3.0 - SQRT_5);
 
 /// √5.

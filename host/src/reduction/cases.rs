@@ -382,7 +382,7 @@ fn single_passes<T: Sample>(
     cases
 }
 
-/// As [`single_passes`], for all types.
+/// Like [`single_passes`], for all types.
 fn all_single_passes(entry: &Entry, problem: &Problem, numbers: &mut Random<'_>) -> Vec<Case> {
     [
         single_passes::<i32>,

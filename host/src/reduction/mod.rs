@@ -31,7 +31,7 @@
 //! # }
 //! ```
 //!
-//! # What is reproducible
+//! # Reproducibility
 //!
 //! A sum of floats depends on the order of the additions. Here the order depends only on the
 //! **number of elements and their type**:
@@ -46,7 +46,7 @@
 //! The order is a tree, described in [`single_pass`](gpu_kernels::reduction::single_pass);
 //! [`Plan::error_bound`] bounds the difference from the exact sum.
 //!
-//! # What the results are
+//! # Results
 //!
 //! - **No elements**: sum, norm and dot product are 0 (+0 for floats). Minimum, maximum, argmin,
 //!   argmax and mean return [`Error::EmptyInput`], and so do the sums of the textbook's kernels.
@@ -54,8 +54,8 @@
 //!   minimum or the maximum, by the rules below.
 //! - **Means and norms** are computed in f64. They do not overflow unless the result itself does,
 //!   and underflow does not affect a norm.
-//! - **Dot products** have the type [`Product`](Number): f64 for floats, where products of `f32` do
-//!   not overflow; `i64` or `u64` for integers, correct modulo 2⁶⁴.
+//! - **Dot products** have the type [`Product`](Number): f64 for floats, where dot products of
+//!   `f32` do not overflow; `i64` or `u64` for integers, correct modulo 2⁶⁴.
 //! - Sums of **integers** wrap around on overflow: they are correct modulo 2³² or 2⁶⁴.
 //! - **Float** sums are computed in the type itself. If a partial sum overflows, it is infinite,
 //!   even if the total would be in range again. A sum of zeros is -0 if all of them are -0, else

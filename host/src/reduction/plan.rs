@@ -346,8 +346,8 @@ impl<T: Number> Plan<T> {
     /// [`sum_f64_into`](Self::sum_f64_into) or a [`sum_squares_into`](Self::sum_squares_into) of
     /// `n` elements and its exact value, where `magnitudes` is the sum of the absolute terms.
     ///
-    /// As [`error_bound`](Self::error_bound), with sums in f64, so u is 2⁻⁵³. A term is rounded at
-    /// most twice more: integers of 64 bits when converted to f64, and products in f64.
+    /// Like [`error_bound`](Self::error_bound), with sums in f64, so u is 2⁻⁵³. A term is rounded
+    /// at most twice more: integers of 64 bits when converted to f64, and products in f64.
     ///
     /// ```
     /// use halo_gpu::Device;
@@ -929,8 +929,8 @@ impl<T: Number> Plan<T> {
         }
     }
 
-    /// As [`sum_into`](Self::sum_into), but without copying the input for the kernel that destroys
-    /// it: afterwards the first element of each block's part is the part's sum.
+    /// Like [`sum_into`](Self::sum_into), but without copying the input for the kernel that
+    /// destroys it: afterwards the first element of each block's part is the part's sum.
     ///
     /// # Errors
     ///

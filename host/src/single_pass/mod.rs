@@ -170,8 +170,8 @@ pub(crate) fn read<R: Element>(
 
 /// Of all arrays of at most `n` elements, the partition of the one with the most chunks.
 ///
-/// Each time the number of tiles reaches 4 times the previous step, chunks become longer and fewer.
-/// So the maximum is at `n` elements, or just before the last such step.
+/// Each time the number of tiles grows by a factor of 4, chunks become longer and fewer. So the
+/// maximum is at `n` elements, or just before the last such step.
 fn most_chunks(n: usize, size: usize) -> Partition {
     let whole = Partition::of(n, size);
     let tiles = n.div_ceil(whole.lanes());

@@ -49,7 +49,7 @@ const LONGEST_STREAMED: usize = 1 << 15;
 /// Pieces of a pass per thread, enough that one slow thread does not delay the pass.
 const PIECES_PER_THREAD: usize = 4;
 
-/// The least ratio of a piece's thickness to that of the part that its neighbours compute too.
+/// A piece is at least this many times as thick as the part that its neighbours compute too.
 const THICK: usize = 8;
 
 /// Passes of several steps are only for updates with at most this radius.
@@ -335,7 +335,7 @@ impl<T: Number, const INPUTS: usize> Passes<T, INPUTS> {
         let most = steps.min(limits.depth[self.dimensions - 2]);
         if most > 1 && self.may_take_several::<U, OUTPUTS>() {
             let row = OUTPUTS * self.layout.extents[0] as usize * element;
-            // The widest tile of which all levels fit into the scratch, in passes of `depth`.
+            // The widest tile whose levels all fit into the scratch, in passes of `depth`.
             let widest = |geometry: &Geometry, depth: usize| {
                 let rows = limits.scratch_bytes / (row * geometry.kept() * geometry.levels(depth));
                 rows.saturating_sub(2 * geometry.radii[0] * (depth - 1))

@@ -113,7 +113,7 @@ where
         &self.device
     }
 
-    /// As [`Stencil::cost`].
+    /// Like [`Stencil::cost`].
     #[must_use]
     pub fn cost(&self) -> Cost {
         self.stencil.cost()
@@ -192,7 +192,7 @@ where
         }
     }
 
-    /// As [`step`](Self::step), but takes `depth` steps, where `depth` comes from
+    /// Like [`step`](Self::step), but takes `depth` steps, where `depth` comes from
     /// [`depth`](Self::depth); the `given` points have their values after all steps but the last.
     pub(super) fn pass(
         &self,

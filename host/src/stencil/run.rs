@@ -246,8 +246,8 @@ where
         self.begin(held)
     }
 
-    /// As [`hold`](Self::hold), with values that change with time: before each step, `value` is
-    /// called for each point with the number of steps after which the value holds.
+    /// Like [`hold`](Self::hold), with values that change with time: `value(point, n)` returns the
+    /// value of a point after n steps. It is called for each point before each step.
     ///
     /// ```
     /// use halo_gpu::heat3d::Heat3d;
@@ -425,7 +425,7 @@ where
         }
     }
 
-    /// As [`field`](Self::field), mutable: for a source between steps, or a coefficient that
+    /// Like [`field`](Self::field), mutable: for a source between steps, or a coefficient that
     /// changes.
     #[must_use]
     pub fn field_mut(&mut self, field: usize) -> Option<&mut Buffer<T>> {

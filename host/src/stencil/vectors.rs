@@ -356,8 +356,8 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Run<'_, '_, S, T, U, INPUTS> {
         U: PointUpdate<T, INPUTS, OUTPUTS>,
     {
         let (lanes, end) = (lanes::<S, T>(), first + len);
-        // The vectors of the first output are aligned, so each lies in one cache line. The first and
-        // the last vector compute some points again.
+        // The vectors of the first output are aligned, so each lies in one cache line. The first
+        // and the last vector compute some points again.
         let mut aligned = out[0].as_ptr().align_offset(lanes * size_of::<T>());
         if aligned < first {
             aligned += lanes;
@@ -420,7 +420,7 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Run<'_, '_, S, T, U, INPUTS> {
         &T::vectors::<S>(from)[..count]
     }
 
-    /// As [`inner`](Self::inner), but looks up and checks each read: for updates that read more
+    /// Like [`inner`](Self::inner), but looks up and checks each read: for updates that read more
     /// than [`MOST`] values.
     #[inline(always)]
     fn checked<const OUTPUTS: usize>(&self, first: usize, len: usize, out: &mut [&mut [T]; OUTPUTS])

@@ -7,8 +7,8 @@ use crate::allocation::zeroed;
 use crate::scalar::Scalar;
 use crate::{Buffer, Device, DeviceKind, Error};
 
-/// A [`Stencil1d`] for a device: made by [`Stencil1d::plan`].
 /// A [`Stencil1d`] on a device, from [`Stencil1d::plan`].
+///
 /// Calls do not wait and allocate nothing. All plans of a stencil give the same bits.
 #[derive(Debug)]
 pub struct Plan<T: Scalar> {
@@ -73,7 +73,7 @@ impl<T: Scalar> Stencil1d<T> {
         Ok(inner)
     }
 
-    /// As [`apply_of`](Self::apply_of), but writes to `inner`, which has n - 2 R elements.
+    /// Like [`apply_of`](Self::apply_of), but writes to `inner`, which has n - 2 R elements.
     ///
     /// ```
     /// use halo_gpu::Device;

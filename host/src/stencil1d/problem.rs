@@ -34,8 +34,8 @@ pub const N: usize = 1 << 16;
 /// Points per period of [`sine`]; a power of two, so that the spacing is exact.
 const POINTS_PER_PERIOD: usize = 64;
 
-/// A line of small whole numbers, `in[i] = i² mod 251`, without a period that could hide the faults
-/// of a block.
+/// A line of small whole numbers, `in[i] = i² mod 251`, without a pattern that could hide the
+/// faults of a block.
 ///
 /// With whole coefficients every product and sum is exact in `f32`, so the result does not depend
 /// on the order of the operations.

@@ -76,8 +76,8 @@ pub struct Stencil1d<T: Scalar> {
 }
 
 impl<T: Scalar> Stencil1d<T> {
-    /// Multiplies the difference of the two neighbours at distance m by `coefficients[m - 1]` (1 to
-    /// 8 coefficients), on lines of `n` elements.
+    /// An antisymmetric stencil on lines of `n` elements: `coefficients[m - 1]` (1 to 8 of them)
+    /// multiplies the difference of the two neighbours at distance m.
     ///
     /// ```
     /// use halo_gpu::Device;
@@ -106,8 +106,8 @@ impl<T: Scalar> Stencil1d<T> {
         })
     }
 
-    /// Multiplies the element itself by `center`, and the sum of the two neighbours at distance m
-    /// by `coefficients[m - 1]` (1 to 8 coefficients), on lines of `n` elements.
+    /// A symmetric stencil on lines of `n` elements: `center` multiplies the element itself, and
+    /// `coefficients[m - 1]` (1 to 8 of them) the sum of the two neighbours at distance m.
     ///
     /// # Errors
     ///
@@ -121,8 +121,8 @@ impl<T: Scalar> Stencil1d<T> {
         })
     }
 
-    /// Multiplies the element m ahead by `coefficients[R + m]` (3, 5, … or 17 coefficients), on
-    /// lines of `n` elements.
+    /// A stencil on lines of `n` elements with independent coefficients: `coefficients[R + m]` (3,
+    /// 5, … or 17 of them) multiplies the element m ahead.
     ///
     /// ```
     /// use halo_gpu::Device;

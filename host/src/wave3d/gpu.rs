@@ -17,7 +17,7 @@ pub trait Kernels: Number {
     #[doc(hidden)]
     fn closed(laplacian: Laplacian<Self>, grid: Grid3) -> Result<OfClosed<Self>, Error>;
 
-    /// As [`closed`](Self::closed), with damping.
+    /// Like [`closed`](Self::closed), with damping.
     #[doc(hidden)]
     fn absorbing(laplacian: Laplacian<Self>, grid: Grid3) -> Result<OfAbsorbing<Self>, Error>;
 }

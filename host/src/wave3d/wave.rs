@@ -15,7 +15,7 @@ use gpu_kernels::wave3d::step::{Laplacian, RADIUS};
 /// from the current one, the one a step before, and the coefficients ([`Wave3d::coefficients`]).
 pub type Plan<T> = stencil::Plan<<T as Kernels>::Closed, T, 3, 3, 1>;
 
-/// As [`Plan`], with damping: `step` takes four fields; the last two are the
+/// Like [`Plan`], with damping: `step` takes four fields; the last two are the
 /// [`Wave3d::absorbing_coefficients`].
 pub type AbsorbingPlan<T> = stencil::Plan<<T as Kernels>::Absorbing, T, 3, 4, 1>;
 
@@ -23,7 +23,7 @@ pub type AbsorbingPlan<T> = stencil::Plan<<T as Kernels>::Absorbing, T, 3, 4, 1>
 /// borrows it, for a source.
 pub type Waves<T> = stencil::Run<<T as Kernels>::Closed, T, 3, 3, 1>;
 
-/// As [`Waves`], with damping layers.
+/// Like [`Waves`], with damping layers.
 pub type AbsorbedWaves<T> = stencil::Run<<T as Kernels>::Absorbing, T, 3, 4, 1>;
 
 /// The wave equation on a grid, with differences of a given order.
@@ -193,7 +193,7 @@ impl Wave3d {
         self.coefficients_of_part(time_step, velocity)
     }
 
-    /// As [`coefficients`](Self::coefficients), for a part of the grid with the shape of
+    /// Like [`coefficients`](Self::coefficients), for a part of the grid with the shape of
     /// `velocity`.
     ///
     /// # Errors
@@ -230,7 +230,7 @@ impl Wave3d {
         self.absorbing_coefficients_of_part(time_step, [0; 3], velocity, layer)
     }
 
-    /// As [`absorbing_coefficients`](Self::absorbing_coefficients), for a part of the grid that
+    /// Like [`absorbing_coefficients`](Self::absorbing_coefficients), for a part of the grid that
     /// begins at the point `first` and has the shape of `velocity`.
     ///
     /// # Errors
@@ -357,7 +357,7 @@ impl Wave3d {
         Field3::from_vec(self.grid.shape(), waves.to_vec(0)?)
     }
 
-    /// As [`start`](Self::start), with a layer before each open end.
+    /// Like [`start`](Self::start), with a layer before each open end.
     ///
     /// # Errors
     ///

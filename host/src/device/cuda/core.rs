@@ -90,9 +90,9 @@ impl Core {
     }
 
     /// Makes the device's context current on this thread.
-    /// Makes the device's context current on this thread.
-    /// Every call of the driver requires it. It takes some nanoseconds if the context is current
-    /// already.
+    ///
+    /// Every call to the driver requires that. It takes a few nanoseconds if the context is already
+    /// current.
     pub(super) fn enter(&self) -> Result<Entered<'_>, Error> {
         said("cuCtxPushCurrent_v2", self.context.enter())
     }
@@ -301,8 +301,8 @@ impl Core {
     }
 
     fn try_allocate(&self, bytes: usize) -> (&'static str, CudaResult<DevicePointer<u8>>) {
-        // SAFETY: `free` frees the memory before the pool and the context are released; work on the
-        // only stream comes after this call.
+        // SAFETY: `free` frees the memory before the pool and the context are released. The device
+        // has only one stream, so work that uses the memory runs after its allocation.
         unsafe {
             match &self.pool {
                 Some(pool) => (

@@ -51,7 +51,7 @@ pub(super) fn said<T>(call: &'static str, result: CudaResult<T>) -> Result<T, Er
     })
 }
 
-/// As [`said`], for a status code of the raw driver API.
+/// Like [`said`], for a status code of the raw driver API.
 pub(super) fn checked(call: &'static str, code: CUresult) -> Result<(), Error> {
     let result = code.into_result();
     said(call, result.map_err(|code| CudaError::from_code(code.0)))

@@ -57,7 +57,7 @@ fn attribute(device: Device, attribute: DeviceAttribute) -> Result<u32, Error> {
     u32::try_from(value).map_err(|_| cannot_be_right("cuDeviceGetAttribute"))
 }
 
-/// As [`attribute`], for a value that is positive on every device.
+/// Like [`attribute`], for a value that is positive on every device.
 fn positive_attribute(device: Device, number: DeviceAttribute) -> Result<u32, Error> {
     match attribute(device, number)? {
         0 => Err(cannot_be_right("cuDeviceGetAttribute")),
@@ -65,7 +65,7 @@ fn positive_attribute(device: Device, number: DeviceAttribute) -> Result<u32, Er
     }
 }
 
-/// As [`attribute`], for a value that a driver may not report.
+/// Like [`attribute`], for a value that a driver may not report.
 pub(super) fn optional_attribute(device: Device, number: DeviceAttribute) -> Option<u32> {
     attribute(device, number).ok().filter(|value| *value != 0)
 }

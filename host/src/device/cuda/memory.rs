@@ -177,7 +177,7 @@ impl CudaMemory {
         unsafe { self.core.copy_across(to, &source.core, from, range.len()) }
     }
 
-    /// As [`copy_across`](Self::copy_across), but ordered only after the earlier work of this
+    /// Like [`copy_across`](Self::copy_across), but ordered only after the earlier work of this
     /// handle.
     ///
     /// # Safety
@@ -300,8 +300,8 @@ impl CudaMemory {
                 sys::cuMemsetD32Async(address, word, bytes / 4, stream)
             });
         }
-        // Any other pattern: upload one element, then copy the filled part behind itself, doubling
-        // it each time.
+        // Any other pattern: upload one element, then append copies of the filled part, which
+        // doubles each time.
         self.core
             .refuse("filling with elements that are neither 4 bytes nor one byte repeated")?;
         // SAFETY: the memory holds at least one element, and is borrowed mutably.

@@ -141,7 +141,7 @@ impl CudaTexture {
         assert_eq!(given, elements, "callers check the length");
     }
 
-    /// As [`CudaMemory::note_exchange`], for textures of the same layout.
+    /// Like [`CudaMemory::note_exchange`], for textures of the same layout.
     pub(in crate::device) fn note_exchange(&self, before: &Self) {
         let (core, bytes) = (self.memory.core(), self.layout.bytes());
         recording::note_exchange(core, self.address, before.address, bytes);

@@ -120,7 +120,7 @@ pub(super) fn terms<T: Copy + Sync, V: Total>(
     total(Elements { values, take }, size_of::<T>())
 }
 
-/// As [`terms`], for pairs of elements of two arrays of the same length.
+/// Like [`terms`], for pairs of elements of two arrays of the same length.
 pub(super) fn products<T: Copy + Sync, V: Total>(
     x: &[T],
     y: &[T],
@@ -144,7 +144,7 @@ fn total<V: Total>(terms: impl Terms<V>, size: usize) -> V {
     }
 }
 
-/// As [`total`], for several chunks, with memory for `N` chunks at a time.
+/// Like [`total`], for several chunks, with memory for `N` chunks at a time.
 fn total_of_chunks<V: Total, const N: usize>(terms: impl Terms<V>, size: usize) -> V {
     let len = terms.len();
     let partition = Partition::of(len, size);
