@@ -17,10 +17,9 @@
 // returns     a cudaError_t: 0, or what went wrong; cudaErrorInvalidValue for an
 //             op or a type that is not in the list
 //
-// The results are what CUB computes by itself: floats added in an order that CUB
-// chooses, minima and maxima by operator<, which makes what happens to NaN depend
-// on that order. The calling thread's current context is used, as by every
-// function of the CUDA runtime.
+// The results are CUB's own: it chooses the order in which it adds floats. Minima and maxima use
+// operator<, so the effect of a NaN depends on that order. The call uses the calling thread's
+// current context, as every function of the CUDA runtime does.
 
 #include <cub/device/device_reduce.cuh>
 
@@ -28,7 +27,7 @@
 
 namespace {
 
-// What ArgMin and ArgMax give: the index of an element and its value.
+// The result of ArgMin and ArgMax: the index of an element and its value.
 template <typename T>
 struct Extremum {
     long long index;
