@@ -12,7 +12,7 @@ pub use gpu_kernels::registry::{self, Entry, Problem, Role, Scalar as ScalarType
 
 /// All families.
 pub const SUBJECTS: &[&dyn Subject] = &[
-    // The families; `cargo xtask tidy --write` writes this list.
+    // Families, which `cargo xtask tidy --write` lists.
     &crate::derivative3d::cases::Cases,
     &crate::elementwise::cases::Cases,
     &crate::heat2d::cases::Cases,

@@ -269,7 +269,7 @@
 
 #![warn(clippy::missing_errors_doc)]
 
-// The families; `cargo xtask tidy --write` writes this list.
+// Families, which `cargo xtask tidy --write` lists.
 pub mod derivative3d;
 pub mod elementwise;
 pub mod heat2d;
@@ -299,6 +299,7 @@ mod geometry;
 mod grid;
 mod launch;
 mod limits;
+mod march;
 mod scalar;
 mod shape;
 mod simd;

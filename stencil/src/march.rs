@@ -651,6 +651,7 @@ pub fn forgotten(value: u32) -> u32 {
 /// As [`step`]; point (i, j) is in the field, and so are the positions from `begin` to before
 /// `end`.
 #[inline(always)]
+#[allow(clippy::too_many_arguments, reason = "those of the step, and its part")]
 unsafe fn march<
     T,
     U,

@@ -3,7 +3,7 @@
 use super::check::{Checked, OPERATION};
 use super::ends::unknowns_along;
 use crate::grid::Grid2;
-use crate::stencil::{blocks_of, config_of, layout_of};
+use crate::march::{blocks_of, config_of, layout_of};
 use crate::variants::variants;
 use crate::{
     Axis, Buffer, Device, Element, Error, LaunchConfig, Shape2, Texture2d,
@@ -226,6 +226,7 @@ macro_rules! march {
         let blocks = blocks_of::<Self, 2>(OPERATION, grid, 1, multiprocessors)?;
         let (config, unknowns) = (config_of(blocks), unknowns(grid));
         let ends = [Axis::X, Axis::Y].map(|axis| grid.ends(axis));
+        let none = |_| 0.0;
         let source = plates.source();
         let (old, new) = plates.into_plates();
         // SAFETY, for both: `Checked::new` found the grid's number of elements in old, source and
@@ -234,13 +235,13 @@ macro_rules! march {
         // `blocks_of` gave the blocks, and the unknowns lie in it.
         match source {
             None => {
-                let layout = layout_of::<Self, 2, 1>(grid, &[ends], blocks.segment);
+                let layout = layout_of(grid, &[ends], blocks.segment, none);
                 let args = $kernel::args(old, new, layout, $update, unknowns);
                 // SAFETY: see above.
                 unsafe { launch::<$kernel>(&device, &config, args) }
             }
             Some(source) => {
-                let layout = layout_of::<Self, 2, 2>(grid, &[ends; 2], blocks.segment);
+                let layout = layout_of(grid, &[ends; 2], blocks.segment, none);
                 let args = $heated::args(old, source, new, layout, $heated_update, unknowns);
                 // SAFETY: see above.
                 unsafe { launch::<$heated>(&device, &config, args) }

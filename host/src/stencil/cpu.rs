@@ -887,8 +887,8 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Plane<'_, S, T, U, INPUTS> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::operation::beyond;
     use super::*;
+    use crate::march::beyond;
     use halo_stencil::{Neighbourhood, Real, Value};
 
     /// Two fields that change and one that does not. The update reads every value it declares.

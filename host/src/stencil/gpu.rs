@@ -1,7 +1,8 @@
 //! Launches stencil kernels, on a CUDA device or on the emulator.
 
 use super::number::Number;
-use crate::{Buffer, Device, Error, LaunchConfig, launch};
+use crate::march::config_of;
+use crate::{Buffer, Device, Error, launch};
 use halo_stencil::{Blocks, Compiled, Layout};
 
 /// A launch with the geometry for the fields.
@@ -45,10 +46,4 @@ impl<T: Number, const INPUTS: usize> Launch<T, INPUTS> {
         // which requires nothing more.
         unsafe { launch::<U::Kernel>(device, &config, args) }
     }
-}
-
-/// The configuration of a launch with these blocks.
-pub(crate) fn config_of(Blocks { grid, block, .. }: Blocks) -> LaunchConfig {
-    let [x, y, z] = grid;
-    LaunchConfig::new((x, y, z), (block[0], block[1]))
 }

@@ -67,14 +67,12 @@ mod run;
 mod trace;
 mod vectors;
 
-pub(crate) use gpu::config_of;
 pub use halo_stencil::stencil;
 pub use halo_stencil::{
     Compiled, MAX_BOX, MAX_RADIUS, Neighbourhood, PointUpdate, Reach, Real, Value,
 };
 pub use number::Number;
 pub use operation::Stencil;
-pub(crate) use operation::{blocks_of, layout_of};
 #[cfg(feature = "cases")]
 pub(crate) use plain::{Plain, of_points};
 pub use plan::Plan;

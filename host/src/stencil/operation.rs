@@ -3,10 +3,10 @@
 use super::cpu::{self, Pass};
 use super::number::{Number, OPERATION};
 use super::trace;
-use crate::argument::Argument;
-use crate::{Axis, Boundary, Error, Grid, Shape, Shape2, Shape3};
+use crate::march::{blocks_of, layout_of, shape_of};
+use crate::{Axis, Boundary, Error, Grid, Shape};
 use gpu_kernels::registry::Cost;
-use halo_stencil::{Beyond, Blocks, Layout, PointUpdate, blocks, furthest};
+use halo_stencil::{Blocks, Layout, PointUpdate, furthest};
 
 /// An update of the points of a grid, with a boundary for each end of each field.
 ///
@@ -223,66 +223,8 @@ where
 
     /// The description of the fields for kernels; `segment` is that of [`Blocks`].
     pub(super) fn layout(&self, segment: u32) -> Layout<T, INPUTS> {
-        layout_of(&self.grid, &self.ends, segment)
-    }
-}
-
-/// The shape of a field with these extents.
-fn shape_of([nx, ny, nz]: [usize; 3], dimensions: usize) -> Shape {
-    match dimensions {
-        2 => Shape2::new(nx, ny).into(),
-        _ => Shape3::new(nx, ny, nz).into(),
-    }
-}
-
-/// The launch of a kernel that reads up to `radius` points of `grid` away along the slowest axis.
-pub(crate) fn blocks_of<T: Number, const D: usize>(
-    operation: &'static str,
-    grid: &Grid<D>,
-    radius: usize,
-    multiprocessors: u32,
-) -> Result<Blocks, Error> {
-    let extents = Axis::ALL.map(|axis| grid.extent(axis));
-    blocks(D, extents, T::POINTS, radius, multiprocessors as usize).ok_or_else(|| {
-        Error::IndexOverflow {
-            quantity: Argument::new(operation, "an extent, or the points of a plane,"),
-            given: shape_of(extents, D).to_string(),
-            limit: halo_stencil::MAX_EXTENT.into(),
-        }
-    })
-}
-
-/// The layout of fields on `grid` with these boundaries of each field along each axis, for kernels;
-/// `segment` is that of [`blocks_of`].
-pub(crate) fn layout_of<T: Number, const D: usize, const INPUTS: usize>(
-    grid: &Grid<D>,
-    ends: &[[[Boundary; 2]; D]; INPUTS],
-    segment: u32,
-) -> Layout<T, INPUTS> {
-    let extents = Axis::ALL.map(|axis| grid.extent(axis) as u32);
-    let mut layout = Layout::new(extents, segment);
-    for (field, ends) in ends.iter().enumerate() {
-        for (axis, ends) in ends.iter().enumerate() {
-            let ends = ends.map(|boundary| {
-                let value = T::nearest(boundary.dirichlet_value());
-                (beyond(boundary), value)
-            });
-            layout = layout.with_ends(field, axis, ends);
-        }
-    }
-    layout
-}
-
-/// A boundary in the form that kernels take.
-pub(super) const fn beyond(boundary: Boundary) -> Beyond {
-    match boundary {
-        Boundary::Periodic => Beyond::Periodic,
-        Boundary::PeriodicWithEndpoint => Beyond::PeriodicWithEndpoint,
-        Boundary::Dirichlet(_) => Beyond::Value,
-        Boundary::Neumann => Beyond::MirrorOnPoint,
-        Boundary::NeumannHalfway => Beyond::MirrorHalfway,
-        // Nothing beyond points that are kept is used. `Stencil` refuses them: `require_updated`.
-        Boundary::OneSided | Boundary::DirichletOnPoint => Beyond::Copy,
+        let value = |boundary: Boundary| T::nearest(boundary.dirichlet_value());
+        layout_of(&self.grid, &self.ends, segment, value)
     }
 }
 
