@@ -212,7 +212,7 @@ fn encoded(path: &Path, error: serde_json::Error) -> Error {
     failed("write the record of", path)(error.into())
 }
 
-/// What a checkpoint is of.
+/// The identity of the computation in a checkpoint: [`Checkpoint::require`] compares it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Of {
     /// The family.
