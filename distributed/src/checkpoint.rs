@@ -133,7 +133,7 @@ impl Checkpoints {
         self.folder.join(format!("{number:06}"))
     }
 
-    /// The numbers of all subfolders whose name is a number, in order.
+    /// The numbers of all numbered subfolders, in order.
     fn numbers(&self) -> Result<Vec<u64>, Error> {
         let mut numbers: Vec<_> = self.names()?.iter().filter_map(|it| number(it)).collect();
         numbers.sort_unstable();
