@@ -1,14 +1,14 @@
 // First derivatives of a periodic 3-D field by 8th-order central differences: the textbook's six
 // kernels in CUDA C++.
 //
-// The equation, the tiles and the launch geometry are those of the kernels of the same names in
-// gpu-kernels/src/derivative3d. Multiply-adds are written as fmaf in the order of the CPU port, so
-// the results have its bits.
+// The equation, the tiles, the grid and the block are the same as in the kernels of the same names
+// in gpu-kernels/src/derivative3d. Multiply-adds are written as fmaf in the order of the CPU port,
+// so the results have its bits.
 
 // The radius of the stencil in points, which is the width of the halo.
 constexpr int RADIUS = 4;
 
-// Pencils for which a block has threads, whatever the size of its tile.
+// The number of pencils for which a block has threads, whatever the size of its tile.
 constexpr int PENCILS_IN_FLIGHT = 4;
 
 // Weights divided by the grid spacing: [4 * axis + m - 1] is the weight of the neighbours m points

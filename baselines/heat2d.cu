@@ -1,9 +1,9 @@
 // One Jacobi iteration of the 2-D heat equation: the textbook's five kernels in
 // CUDA C++.
 //
-// The equation, the tiles and the launch geometry are those of the kernels of the same names in
-// gpu-kernels/src/heat2d. Three additions and a product in the order of the CPU port give its bits;
-// the compiler can contract nothing here.
+// The equation, the tiles, the grid and the block are the same as in the kernels of the same names
+// in gpu-kernels/src/heat2d. Three additions and a product in the order of the CPU port give its
+// bits; the compiler can contract nothing here.
 
 // Threads of a block along x, and along y.
 constexpr unsigned BLOCK = 16;

@@ -1,9 +1,9 @@
 // All-pairs gravity: the textbook's kernels in CUDA C++, and one in the style of
 // the n-body example of the CUDA samples.
 //
-// The interaction, the tile and the launch geometry are those of the kernels of the same names in
-// gpu-kernels/src/nbody. Like that example, they are compiled with -ftz=true, so that rsqrtf is one
-// instruction, as in the Rust kernels.
+// The interaction, the tile, the grid and the block are the same as in the kernels of the same
+// names in gpu-kernels/src/nbody. Like that example, they are compiled with -ftz=true, so that
+// rsqrtf is one instruction, as in the Rust kernels.
 
 // A body: a point with a mass, 16 bytes in float and 32 in double.
 template <typename T>
@@ -106,7 +106,7 @@ KERNELS(double, f64)
 // The same in the way of the n-body example, in float: the inner loop is unrolled 128 times, the
 // compiler may contract products and sums, and the inverse distance is cubed before it is
 // multiplied by the mass. There is no such kernel in gpu-kernels; parameters, grid, block and
-// shared memory are those of nbody_shared_f32.
+// shared memory are the same as for nbody_shared_f32.
 //
 // After Nyland, Harris and Prins, "Fast N-Body Simulation with CUDA", GPU Gems 3,
 // 2007, chapter 31.

@@ -1,9 +1,9 @@
 // Parallel sums: the textbook's four kernels, each faster than the one before, for int and float,
 // in CUDA C++.
 //
-// The order of the additions, the tiles and the launch geometry are those of the kernels of the
-// same names in gpu-kernels/src/reduction. int values are added as unsigned, so that overflow wraps
-// around.
+// The order of the additions, the tiles, the grid and the block are the same as in the kernels of
+// the same names in gpu-kernels/src/reduction. int values are added as unsigned, so that overflow
+// wraps around.
 
 // The most threads of a block, and the size of the static tiles in elements.
 constexpr unsigned MAX_BLOCK = 1024;

@@ -1,9 +1,9 @@
 // A nine-point antisymmetric stencil on a line: the textbook's two kernels in
 // CUDA C++.
 //
-// The equation, the tile and the launch geometry are those of the kernels of the same names in
-// gpu-kernels/src/stencil1d. Multiply-adds are written as fmaf in the order of the CPU port, so the
-// results have its bits.
+// The equation, the tile, the grid and the block are the same as in the kernels of the same names
+// in gpu-kernels/src/stencil1d. Multiply-adds are written as fmaf in the order of the CPU port, so
+// the results have its bits.
 
 // The radius of the stencil in elements, which is the width of the halo.
 constexpr unsigned RADIUS = 4;

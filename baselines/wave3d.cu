@@ -3,8 +3,9 @@
 //
 // A thread has 16 bytes of points of a row, or one point if a row is not a whole number of vectors.
 // It marches along z with nine planes in registers, and locates its neighbouring rows along y once,
-// before the march. It loads the vectors next to its own whole if they lie in the row. The order of
-// the operations, with fmaf where the kernel says fused, gives the bits of the CPU.
+// before the march. If the neighbouring vectors along x lie in the row, it loads them as whole
+// vectors. The order of the operations, with fmaf where the kernel says fused, gives the bits of
+// the CPU.
 
 // The radius of the Laplacian.
 constexpr int R = 4;

@@ -1,5 +1,4 @@
-//! Plots the error of a derivative against the resolution, for orders 2 to 8: draws
-//! convergence.svg.
+//! Plots the error of a derivative against the resolution, for orders 2 to 8, as convergence.svg.
 //!
 //! ```sh
 //! cargo run --release -p halo-examples --example convergence                  # on the CPU

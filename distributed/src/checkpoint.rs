@@ -133,7 +133,7 @@ impl Checkpoints {
         self.folder.join(format!("{number:06}"))
     }
 
-    /// The numbers of all subfolders whose name is a number, in order.
+    /// The numbers of all numbered subfolders, in order.
     fn numbers(&self) -> Result<Vec<u64>, Error> {
         let mut numbers: Vec<_> = self.names()?.iter().filter_map(|it| number(it)).collect();
         numbers.sort_unstable();
@@ -212,7 +212,7 @@ fn encoded(path: &Path, error: serde_json::Error) -> Error {
     failed("write the record of", path)(error.into())
 }
 
-/// What a checkpoint is of.
+/// The identity of the computation in a checkpoint: [`Checkpoint::require`] compares it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Of {
     /// The family.

@@ -137,9 +137,9 @@ impl Communicator {
     }
 
     /// Sets when plates and stencils compute the points that neighbours need before the other
-    /// points; all ranks give the same. These points are sent while the others are computed, and
-    /// the results have the same bits. The cost: along each axis that is cut, 6 w planes are
-    /// computed twice, where w is the width of the ghost points.
+    /// points. All ranks give the same `ahead`. A rank sends the points for its neighbours while it
+    /// computes the others, and the results have the same bits. The cost: along each axis that is
+    /// cut, 6 w planes are computed twice, where w is the width of the ghost points.
     ///
     /// ```
     /// use halo_distributed::{Ahead, Decomposition, Error, heat2d};

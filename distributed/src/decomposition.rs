@@ -108,7 +108,7 @@ impl<const D: usize> Decomposition<D> {
     ///
     /// # Errors
     ///
-    /// [`Error::TooManyRanks`] where no cut gives each rank a point.
+    /// [`Error::TooManyRanks`] if no decomposition gives each rank a point.
     pub fn pencils(points: [usize; D], ranks: usize) -> Result<Self, Error> {
         Self::fewest(points, ranks, 1)
     }
@@ -215,7 +215,7 @@ impl<const D: usize> Decomposition<D> {
         Ok(values)
     }
 
-    /// The points of this rank, if there are as many ranks as blocks.
+    /// The points of this rank; fails unless there are as many ranks as blocks.
     pub(crate) fn block_among(&self, communicator: &Communicator) -> Result<Block<D>, Error> {
         communicator.agree("the decomposition", self)?;
         if self.ranks() != communicator.size() {

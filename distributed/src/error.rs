@@ -72,7 +72,7 @@ pub enum Error {
         "{what} must be the same on all ranks, but is {own} on rank {rank} and {other} on rank {peer}"
     )]
     Disagreement {
-        /// What differs.
+        /// The argument that differs.
         what: &'static str,
         /// This rank.
         rank: usize,
@@ -113,7 +113,7 @@ pub enum Error {
         /// The file that was tried. The dynamic linker searches its own folders for a name without
         /// a folder.
         searched: String,
-        /// What the dynamic linker said about it.
+        /// The dynamic linker's message about it.
         reason: String,
     },
 
@@ -189,7 +189,7 @@ pub enum Error {
     Unfit {
         /// The file.
         path: PathBuf,
-        /// What does not fit.
+        /// The property that does not fit.
         what: &'static str,
         /// The value in the file.
         given: String,

@@ -1,4 +1,4 @@
-//! [`Ghosted`]: a rank's block of a field with ghost points, and their exchange.
+//! [`Ghosted`]: a rank's block of a field with ghost points, and the exchange of these points.
 
 use crate::region::{Region, pieces, points, rows};
 use crate::spare::Spare;

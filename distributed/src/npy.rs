@@ -193,8 +193,8 @@ fn read_own<T: Stored, const D: usize>(
     Ok(Share::new(block, values))
 }
 
-/// The header of a file, as specified in [NumPy's
-/// format](https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html).
+/// The header of a file, in the [format of
+/// NumPy](https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html).
 struct Header {
     /// The element type, as Python writes it.
     descr: String,

@@ -60,7 +60,7 @@ impl<S, const D: usize> Rims<S, D> {
             Ahead::Never => false,
             Ahead::Always => true,
             Ahead::WherePaid => {
-                // A CPU itself copies messages to ranks of its own machine, so only messages to
+                // The CPU itself copies messages to ranks of the same machine, so only messages to
                 // other machines can overlap with computation.
                 let more = axes().map(|axis| (6 * width) as f64 / cut.fewest_points(axis) as f64);
                 device.kind() != DeviceKind::Cpu

@@ -201,7 +201,7 @@ impl Thread {
             }
             let waited = start.elapsed();
             if waited < SOON {
-                // To wake a thread takes longer than most messages.
+                // Waking a thread takes longer than most messages.
                 drop(desk);
                 std::thread::yield_now();
                 desk = self.desk();

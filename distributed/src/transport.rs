@@ -60,7 +60,7 @@ pub struct Arrived {
     pub spare: Vec<Buffer<u8>>,
 }
 
-/// What moves bytes between ranks.
+/// Moves bytes between ranks.
 ///
 /// Messages from one rank to another with the same tag arrive in the order in which they were sent;
 /// messages with different tags are independent. Every rank calls [`all_gather`](Self::all_gather)

@@ -2,8 +2,8 @@
 //! writes its own chunk.
 //!
 //! A group is a folder, and each of its arrays is a folder in it. The last axis of a grid is the
-//! first of the array, as in an [.npy file](crate::npy), so xarray shows the dimensions `(z, y,
-//! x)`. Each rank has one uncompressed chunk. All ranks must see the same file system.
+//! first of the array, as in an [.npy file](crate::npy), so xarray shows the dimensions z, y, x.
+//! Each rank has one uncompressed chunk. All ranks must see the same file system.
 //!
 //! ```
 //! use halo_distributed::{Decomposition, run, zarr};

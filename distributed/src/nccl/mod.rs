@@ -222,7 +222,7 @@ impl Ring {
         Ok(())
     }
 
-    /// Gives NCCL the messages as one group.
+    /// Passes the messages to NCCL as one group.
     ///
     /// NCCL has no tags: messages from one rank to another arrive in the order of the calls. So
     /// both ends call in the order of their tags; otherwise two ranks on a ring would swap their

@@ -149,7 +149,7 @@ mod exact {
         let (i, o) = (input.ptr(), output.ptr());
         let copy = |bytes: usize| {
             move || {
-                // SAFETY: none beyond 5000 bytes: that is what is tested.
+                // SAFETY: none beyond 5000 bytes: the test is about that.
                 unsafe { std::ptr::copy_nonoverlapping(i.raw(), o.raw(), bytes) };
             }
         };
@@ -243,7 +243,7 @@ mod exact {
             let diagnosis = run(&memory, 1, 8, || {
                 if tid() == 3 {
                     let p = std::ptr::with_exposed_provenance::<u32>(std::hint::black_box(address));
-                    // SAFETY: none: that is what is tested.
+                    // SAFETY: none: the test is about that.
                     unsafe { p.read_volatile() };
                 }
             })
@@ -292,7 +292,7 @@ mod exact {
         let mut line = 0;
         let diagnosis = run(&memory, 1, 1, || {
             let p = std::ptr::with_exposed_provenance_mut::<u32>(address);
-            // SAFETY: none: that is what is tested.
+            // SAFETY: none: the test is about that.
             unsafe { *p.add(std::hint::black_box(10)) = 5 };
         });
         line += line!() - 2;

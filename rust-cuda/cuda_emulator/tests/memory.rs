@@ -489,7 +489,7 @@ fn a_copy_past_the_end_is_found_at_its_line() {
         let tile = shared!(u32; 9);
         let t = tid() as isize;
         let (to, from) = (tile.0.wrapping_offset(t), i.raw().wrapping_offset(t));
-        // SAFETY: none for the last thread: that is what is tested.
+        // SAFETY: none for the last thread: the test is about that.
         unsafe { cuda::cp_async(to.cast(), from.cast(), 4) };
         cuda::cp_async_wait_all();
     });

@@ -179,7 +179,7 @@ impl Device {
     /// The error that the driver reports, or an error if the name does not end.
     pub fn name(self) -> CudaResult<String> {
         let mut name = [0_u8; 256];
-        // SAFETY: the pointer is valid for as many bytes as are given with it.
+        // SAFETY: the pointer is valid for the number of bytes that is passed with it.
         unsafe {
             sys::cuDeviceGetName(
                 name.as_mut_ptr().cast::<c_char>(),

@@ -10,7 +10,7 @@ use std::ffi::{CString, c_uint, c_void};
 use std::path::Path;
 
 bitflags::bitflags! {
-    /// There are no flags to choose from.
+    /// There are no flags yet.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
     pub struct GraphCreationFlags: u32 {}
 }

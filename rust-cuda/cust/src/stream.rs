@@ -153,7 +153,7 @@ impl Stream {
     ///
     /// # Errors
     ///
-    /// That of a kernel that has failed, or another error of the driver.
+    /// The error of a failed kernel, or another error of the driver.
     pub fn synchronize(&self) -> CudaResult<()> {
         // SAFETY: the stream is alive.
         unsafe { sys::cuStreamSynchronize(self.raw) }.to_result()
@@ -182,7 +182,7 @@ impl Stream {
         event: impl Borrow<Event>,
         flags: StreamWaitEventFlags,
     ) -> CudaResult<()> {
-        // SAFETY: both are alive; the driver keeps what it needs of the event.
+        // SAFETY: both are alive; the driver keeps the state of the event that it needs.
         unsafe { sys::cuStreamWaitEvent(self.raw, event.borrow().as_raw(), flags.bits()) }
             .to_result()
     }

@@ -232,7 +232,7 @@ impl ResourceViewDescriptor {
 }
 
 bitflags::bitflags! {
-    /// There are no flags to choose from.
+    /// There are no flags yet.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
     pub struct ResourceDescriptorFlags: c_uint {}
 }

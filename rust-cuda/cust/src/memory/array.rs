@@ -206,7 +206,7 @@ impl ArrayDescriptor {
         }
     }
 
-    /// The number of numbers in all elements.
+    /// The length of the array in numbers: all channels of all elements.
     fn numbers(&self) -> usize {
         let [width, height, depth] = self.dims;
         width * height.max(1) * depth.max(1) * self.num_channels as usize

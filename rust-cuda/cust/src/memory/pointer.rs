@@ -134,7 +134,8 @@ impl<T: DeviceCopy> DevicePointer<T> {
         self.wrapping_offset(count)
     }
 
-    /// The address `count` elements further on, with no condition on what is there.
+    /// The address `count` elements further on; unlike `add` and `offset` it has no safety
+    /// condition.
     #[must_use]
     pub fn wrapping_offset(self, count: isize) -> Self {
         let bytes = (count as i64).wrapping_mul(size_of::<T>() as i64);
@@ -163,13 +164,14 @@ impl<T: DeviceCopy> DevicePointer<T> {
         self.wrapping_sub(count)
     }
 
-    /// The address `count` elements further on, with no condition on what is there.
+    /// The address `count` elements further on; unlike `add` and `offset` it has no safety
+    /// condition.
     #[must_use]
     pub fn wrapping_add(self, count: usize) -> Self {
         self.wrapping_offset(count as isize)
     }
 
-    /// The address `count` elements back, with no condition on what is there.
+    /// The address `count` elements back; unlike `sub` it has no safety condition.
     #[must_use]
     pub fn wrapping_sub(self, count: usize) -> Self {
         self.wrapping_offset((count as isize).wrapping_neg())
@@ -237,7 +239,8 @@ impl<T: DeviceCopy> UnifiedPointer<T> {
         self.wrapping_offset(count)
     }
 
-    /// The address `count` elements further on, with no condition on what is there.
+    /// The address `count` elements further on; unlike `add` and `offset` it has no safety
+    /// condition.
     #[must_use]
     pub fn wrapping_offset(self, count: isize) -> Self {
         Self {
@@ -267,13 +270,14 @@ impl<T: DeviceCopy> UnifiedPointer<T> {
         self.wrapping_sub(count)
     }
 
-    /// The address `count` elements further on, with no condition on what is there.
+    /// The address `count` elements further on; unlike `add` and `offset` it has no safety
+    /// condition.
     #[must_use]
     pub fn wrapping_add(self, count: usize) -> Self {
         self.wrapping_offset(count as isize)
     }
 
-    /// The address `count` elements back, with no condition on what is there.
+    /// The address `count` elements back; unlike `sub` it has no safety condition.
     #[must_use]
     pub fn wrapping_sub(self, count: usize) -> Self {
         self.wrapping_offset((count as isize).wrapping_neg())

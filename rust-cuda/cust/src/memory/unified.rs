@@ -17,7 +17,7 @@ use std::ops::{Deref, DerefMut};
 /// Whoever launches a kernel promises that the host does not use the kernel's memory meanwhile.
 #[derive(Debug)]
 pub struct UnifiedBuffer<T: DeviceCopy> {
-    /// If the elements have no bytes, there is no memory: then aligned, and not null.
+    /// The address; without memory, as for elements without bytes, it is aligned and not null.
     start: UnifiedPointer<T>,
     len: usize,
     /// `None` if there is nothing to free.
