@@ -24,7 +24,8 @@
 use halo_stencil::{Neighbourhood, PointUpdate, Reach, Real};
 
 // gate heat2d_march_*: registers <= 64, stack = 0, LD = 0, ST = 0, LDL = 0, STL = 0, LDG.E.128.CONSTANT >= 3, STG.E.EF.128 >= 1, FFMA = 0, DFMA = 0
-// gate heat2d_heated_*: registers <= 64, stack = 0, LD = 0, ST = 0, LDL = 0, STL = 0, LDG.E.128.CONSTANT >= 4, STG.E.EF.128 >= 1, FFMA = 0, DFMA = 0
+// gate heat2d_heated_f32: registers <= 64, stack = 0, LD = 0, ST = 0, LDL = 0, STL = 0, LDG.E.128.CONSTANT >= 4, STG.E.EF.128 >= 1, FFMA = 0, DFMA = 0
+// gate heat2d_heated_f64: registers <= 64, stack = 0, LD = 0, ST = 0, LDL = 0, STL = 0, LDG.E.128.CONSTANT >= 4, STG.E.EF.128 >= 1, FFMA = 0, DFMA = 0
 
 /// The sum of the four neighbours: 3 operations. The order is part of the definition.
 #[inline(always)]
