@@ -1,5 +1,5 @@
-// Reductions of a whole array by CUB's DeviceReduce, behind one C function, as a
-// shared library: nvcc -shared.
+// Reductions of a whole array by CUB's DeviceReduce behind one C function, for a shared
+// library (nvcc -shared).
 //
 //   int halo_cub_reduce(op, type, d_in, d_out, n, d_temp, temp_bytes, stream)
 //
@@ -9,18 +9,17 @@
 // d_in        n values, in device memory
 // d_out       the result, in device memory: for op 0 to 2 one value of the type;
 //             for op 3 and 4 an Extremum: the index first, then the value at
-//             offset 8, 16 bytes in all. Of several equal values the first counts
-// d_temp      scratch memory on the device, or null: then nothing runs and
-//             *temp_bytes is set to the number of bytes needed
+//             offset 8, 16 bytes in all. Of equal values the first counts
+// d_temp      scratch memory on the device. If it is null, nothing runs and
+//             *temp_bytes is set to the required number of bytes
 // temp_bytes  in: the size of d_temp
-// stream      a CUstream; the call returns before the result is there
-// returns     a cudaError_t: 0, or what went wrong; cudaErrorInvalidValue for an
-//             op or a type that is not in the list
+// stream      a CUstream; the call returns before the result is written
+// returns     a cudaError_t: 0, or an error; cudaErrorInvalidValue for an op or a
+//             type that is not in the list
 //
-// The results are what CUB computes by itself: floats added in an order that CUB
-// chooses, minima and maxima by operator<, which makes what happens to NaN depend
-// on that order. The calling thread's current context is used, as by every
-// function of the CUDA runtime.
+// The results are CUB's own: it chooses the order in which it adds floats. Minima and maxima use
+// operator<, so the effect of a NaN depends on that order. The call uses the calling thread's
+// current context, as every function of the CUDA runtime does.
 
 #include <cub/device/device_reduce.cuh>
 
@@ -28,7 +27,7 @@
 
 namespace {
 
-// What ArgMin and ArgMax give: the index of an element and its value.
+// The result of ArgMin and ArgMax: the index of an element and its value.
 template <typename T>
 struct Extremum {
     long long index;

@@ -1,23 +1,23 @@
-// First derivative of a 3-D field by 8th-order central differences, periodic:
-// the textbook's six kernels in CUDA C++.
+// First derivatives of a periodic 3-D field by 8th-order central differences: the textbook's six
+// kernels in CUDA C++.
 //
-// The equation, the tiles and the launch geometry are those of the kernels of
-// the same names in gpu-kernels/src/derivative3d. Multiply-adds are written as
-// fmaf, in the order of the CPU port, so that the results are its bits.
+// The equation, the tiles, the grid and the block are the same as in the kernels of the same names
+// in gpu-kernels/src/derivative3d. Multiply-adds are written as fmaf in the order of the CPU port,
+// so the results have its bits.
 
-// How far the stencil reaches to either side, in points: the width of the halo.
+// The radius of the stencil in points, which is the width of the halo.
 constexpr int RADIUS = 4;
 
-// How many pencils' worth of threads a block has, whatever its tile holds.
+// The number of pencils for which a block has threads, whatever the size of its tile.
 constexpr int PENCILS_IN_FLIGHT = 4;
 
-// Weights over grid spacing: [4 * axis + m - 1] belongs to the neighbours m
-// points away along axis (x = 0, y = 1, z = 2). Set by the host.
+// Weights divided by the grid spacing: [4 * axis + m - 1] is the weight of the neighbours m points
+// away along axis (x = 0, y = 1, z = 2). The host sets them.
 __constant__ float DERIVATIVE3D_WEIGHTS[3 * RADIUS];
 
 extern __shared__ float tile[];
 
-// The stencil at center, whose neighbours lie stride elements apart.
+// The stencil at center; neighbouring points are stride elements apart.
 template <int AXIS>
 __device__ float stencil(const float* center, int stride)
 {
@@ -28,7 +28,7 @@ __device__ float stencil(const float* center, int stride)
     return fmaf(center[4 * stride] - center[-4 * stride], weight[3], sum);
 }
 
-// One tile of PENCILS rows along x.
+// Computes one tile of PENCILS rows along x.
 template <int PENCILS>
 __device__ void x_pencils(const float* __restrict__ f, float* __restrict__ df, unsigned nx,
                           unsigned ny, unsigned overlap)
@@ -45,7 +45,7 @@ __device__ void x_pencils(const float* __restrict__ f, float* __restrict__ df, u
         tile[(first + n * PENCILS_IN_FLIGHT) * row_len + i + RADIUS] = f[global + n * global_step];
     __syncthreads();
 
-    // The tile holds whole pencils, so their periodic images are in it too.
+    // The tile contains whole pencils, so it also contains their periodic images.
     if (i < RADIUS) {
         for (int n = 0; n < POINTS; ++n) {
             float* row = tile + (first + n * PENCILS_IN_FLIGHT) * row_len;
@@ -61,8 +61,8 @@ __device__ void x_pencils(const float* __restrict__ f, float* __restrict__ df, u
     }
 }
 
-// One tile of PENCILS columns, side by side in x, whose points lie axis_stride
-// elements apart.
+// Computes one tile of PENCILS columns, side by side in x, whose points are axis_stride elements
+// apart.
 template <int AXIS, int PENCILS>
 __device__ void column_pencils(const float* __restrict__ f, float* __restrict__ df, size_t origin,
                                size_t axis_stride, unsigned len, unsigned overlap)
@@ -78,7 +78,7 @@ __device__ void column_pencils(const float* __restrict__ f, float* __restrict__ 
         tile[(first + n * step + RADIUS) * PENCILS + column] = f[global + n * global_step];
     __syncthreads();
 
-    // The tile holds whole pencils, so their periodic images are in it too.
+    // The tile contains whole pencils, so it also contains their periodic images.
     for (unsigned h = first; h < RADIUS; h += step) {
         tile[h * PENCILS + column] = tile[(len - overlap + h) * PENCILS + column];
         tile[(len + RADIUS + h) * PENCILS + column] = tile[(RADIUS + overlap + h) * PENCILS + column];

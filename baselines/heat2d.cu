@@ -1,9 +1,9 @@
 // One Jacobi iteration of the 2-D heat equation: the textbook's five kernels in
 // CUDA C++.
 //
-// The equation, the tiles and the launch geometry are those of the kernels of
-// the same names in gpu-kernels/src/heat2d. Three additions and a product in the
-// order of the CPU port give its bits; nothing here can be contracted.
+// The equation, the tiles, the grid and the block are the same as in the kernels of the same names
+// in gpu-kernels/src/heat2d. Three additions and a product in the order of the CPU port give its
+// bits; the compiler can contract nothing here.
 
 // Threads of a block along x, and along y.
 constexpr unsigned BLOCK = 16;
@@ -11,7 +11,7 @@ constexpr unsigned BLOCK = 16;
 // Points per axis that a block of the overlapping kernel writes.
 constexpr unsigned OVERLAP_STEP = BLOCK - 2;
 
-// Points per axis of the tile with halo, and how often a thread loads one.
+// Points per axis of the tile with halo, and the loads per thread and axis.
 constexpr unsigned HALO_TILE = BLOCK + 2;
 constexpr unsigned CELLS = HALO_TILE * HALO_TILE;
 constexpr unsigned ROUNDS = (CELLS + BLOCK * BLOCK - 1) / (BLOCK * BLOCK);
@@ -101,8 +101,8 @@ extern "C" __global__ void heat2d_shared_halo(const float* __restrict__ old,
                                            tile[ty + 2][tx + 1], tile[ty][tx + 1]);
 }
 
-// As heat2d_global, reading through a texture object; next has rows of nx
-// elements that lie pitch elements apart.
+// As heat2d_global, but reads through a texture object; the rows of next have nx elements and start
+// pitch elements apart.
 extern "C" __global__ void heat2d_texture(cudaTextureObject_t old, float* __restrict__ next,
                                           unsigned nx, unsigned ny, unsigned pitch)
 {

@@ -1,12 +1,12 @@
-// Heat in space, a step of all points: the kernels of gpu-kernels/src/heat3d in CUDA C++,
-// written by hand for this one formula.
+// A step of heat in space: the kernels of gpu-kernels/src/heat3d in CUDA C++, written by hand for
+// this formula.
 //
-// A thread has the points of 16 bytes of a row, or one where rows are no whole vectors, and
-// marches along z with the planes below, here and above in registers. Where its neighbours
-// along x and y are is found once, before the march. The order of the operations, with fmaf
-// where the kernel says fused, gives the bits of the CPU.
+// A thread has 16 bytes of points of a row, or one point if a row is not a whole number of vectors.
+// It marches along z with the planes below, here and above in registers, and locates its neighbours
+// along x and y once, before the march. The order of the operations, with fmaf where the kernel
+// says fused, gives the bits of the CPU.
 
-// From here on an image names an end whose value lies beyond it.
+// An image from END on stands for the value beyond an end; its number selects the end.
 constexpr unsigned END = 0xFFFFFFFEu;
 
 // halo_stencil::Layout of one field.
@@ -55,7 +55,7 @@ template <typename T, int P> __device__ void store(T* to, const Points<T, P>& po
 __device__ float fused(float a, float b, float c) { return fmaf(a, b, c); }
 __device__ double fused(double a, double b, double c) { return fma(a, b, c); }
 
-// Where `place` along an axis is stored.
+// The index along an axis at which the value of `place` is stored.
 template <typename T>
 __device__ unsigned image(const Layout<T>& layout, int axis, int place)
 {
@@ -65,7 +65,8 @@ __device__ unsigned image(const Layout<T>& layout, int axis, int place)
     return place < n ? place : layout.images[2 * axis + 1][place - n];
 }
 
-// Points of a plane that are found from where a thread begins, or a value.
+// Neighbouring points in each plane, located relative to the thread's own, or a value beyond an
+// end.
 template <typename T, int P> struct Neighbour {
     const T* from;
     T value;

@@ -1,9 +1,9 @@
 // All-pairs gravity: the textbook's kernels in CUDA C++, and one in the style of
 // the n-body example of the CUDA samples.
 //
-// The interaction, the tile and the launch geometry are those of the kernels of
-// the same names in gpu-kernels/src/nbody. Compiled with -ftz=true, as that
-// example is, so that rsqrtf is one instruction, as it is in the Rust kernels.
+// The interaction, the tile, the grid and the block are the same as in the kernels of the same
+// names in gpu-kernels/src/nbody. Like that example, they are compiled with -ftz=true, so that
+// rsqrtf is one instruction, as in the Rust kernels.
 
 // A body: a point with a mass, 16 bytes in float and 32 in double.
 template <typename T>
@@ -11,19 +11,19 @@ struct __align__(16) Body {
     T x, y, z, mass;
 };
 
-// An acceleration: three numbers, packed.
+// An acceleration: three packed numbers.
 template <typename T>
 struct Vector {
     T x, y, z;
 };
 
-// How many interactions a turn of the inner loop of nbody_shared holds.
+// Interactions per turn of the inner loop of nbody_shared.
 constexpr unsigned SHARED_UNROLL = 16;
 
 __device__ float reciprocal_root(float x) { return rsqrtf(x); }
 __device__ double reciprocal_root(double x) { return rsqrt(x); }
 
-// sum and the acceleration that body causes at position.
+// The sum plus the acceleration that body causes at position.
 template <typename T>
 __device__ Vector<T> body_body(Vector<T> sum, Body<T> position, Body<T> body, T softening_squared)
 {
@@ -36,8 +36,8 @@ __device__ Vector<T> body_body(Vector<T> sum, Body<T> position, Body<T> body, T 
     return {fma(rx, s, sum.x), fma(ry, s, sum.y), fma(rz, s, sum.z)};
 }
 
-// Every body read from global memory by every thread, UNROLL interactions a turn
-// of the loop. Grid ceil(n / block), any block.
+// Every thread reads every body from global memory, with UNROLL interactions per turn of the loop.
+// Grid ceil(n / block), any block.
 template <typename T, int UNROLL>
 __device__ void aos(const Body<T>* __restrict__ bodies, unsigned n, T softening_squared,
                     Vector<T>* __restrict__ accelerations)
@@ -53,9 +53,8 @@ __device__ void aos(const Body<T>* __restrict__ bodies, unsigned n, T softening_
     accelerations[i] = sum;
 }
 
-// Bodies read from a tile of as many as the block has threads. Grid
-// ceil(n / block), the block a multiple of 16, one body of shared memory per
-// thread.
+// Threads read bodies from a tile of one body per thread. Grid ceil(n / block), the block a
+// multiple of 16, shared memory for one body per thread.
 template <typename T>
 __device__ void shared(const Body<T>* __restrict__ bodies, unsigned n, T softening_squared,
                        Vector<T>* __restrict__ accelerations)
@@ -104,10 +103,10 @@ __device__ void shared(const Body<T>* __restrict__ bodies, unsigned n, T softeni
 KERNELS(float, f32)
 KERNELS(double, f64)
 
-// The n-body example's way of doing the same, in float: the inner loop unrolled
-// 128 times, products and sums left to the compiler to contract, and the inverse
-// distance cubed before it meets the mass. It has no kernel in gpu-kernels;
-// parameters, grid, block and shared memory are those of nbody_shared_f32.
+// The same in the way of the n-body example, in float: the inner loop is unrolled 128 times, the
+// compiler may contract products and sums, and the inverse distance is cubed before it is
+// multiplied by the mass. There is no such kernel in gpu-kernels; parameters, grid, block and
+// shared memory are the same as for nbody_shared_f32.
 //
 // After Nyland, Harris and Prins, "Fast N-Body Simulation with CUDA", GPU Gems 3,
 // 2007, chapter 31.

@@ -1,11 +1,11 @@
-// Parallel sum: the textbook's ladder of four steps, for int and float, in CUDA
-// C++.
+// Parallel sums: the textbook's four kernels, each faster than the one before, for int and float,
+// in CUDA C++.
 //
-// The order of the additions, the tiles and the launch geometry are those of the
-// kernels of the same names in gpu-kernels/src/reduction. int is added as
-// unsigned, so that overflow wraps around.
+// The order of the additions, the tiles, the grid and the block are the same as in the kernels of
+// the same names in gpu-kernels/src/reduction. int values are added as unsigned, so that overflow
+// wraps around.
 
-// The most threads of a block, and the elements that the static tiles hold.
+// The most threads of a block, and the size of the static tiles in elements.
 constexpr unsigned MAX_BLOCK = 1024;
 
 // Elements that each thread of the unroll4 kernels adds before the block does.
@@ -14,11 +14,10 @@ constexpr unsigned UNROLL = 4;
 __device__ float add(float a, float b) { return a + b; }
 __device__ int add(int a, int b) { return (int)((unsigned)a + (unsigned)b); }
 
-// Adds up the first len of the block's values in place, one per thread, and
-// writes the sum to partials[blockIdx.x].
+// Adds the first len values of the block in place, one per thread, and writes the sum to
+// partials[blockIdx.x].
 //
-// The lanes of the last warp wait for each other: since Volta they do not run in
-// lockstep.
+// The lanes of the last warp wait for each other, because since Volta lanes do not run in lockstep.
 template <typename T>
 __device__ void add_up(T* x, unsigned len, T* partials)
 {
@@ -44,7 +43,7 @@ __device__ void add_up(T* x, unsigned len, T* partials)
         partials[blockIdx.x] = x[0];
 }
 
-// In global memory, in place: destroys the values. Grid ceil(n / block).
+// Reduces in place in global memory, which destroys the values. Grid ceil(n / block).
 template <typename T>
 __device__ void sum_global(T* values, size_t n, T* partials)
 {
@@ -53,7 +52,7 @@ __device__ void sum_global(T* values, size_t n, T* partials)
     add_up(values + base, left < blockDim.x ? (unsigned)left : blockDim.x, partials);
 }
 
-// In shared memory. Grid ceil(n / block).
+// Reduces in shared memory. Grid ceil(n / block).
 template <typename T>
 __device__ void sum_shared(T* tile, const T* __restrict__ values, size_t n,
                            T* __restrict__ partials)
@@ -64,8 +63,8 @@ __device__ void sum_shared(T* tile, const T* __restrict__ values, size_t n,
     add_up(tile, blockDim.x, partials);
 }
 
-// In shared memory, after each thread has added four elements that lie a block
-// apart. Grid ceil(n / (4 * block)).
+// Reduces in shared memory, after each thread has added four elements at the distance of a block.
+// Grid ceil(n / (4 * block)).
 template <typename T>
 __device__ void sum_unroll4(T* tile, const T* __restrict__ values, size_t n,
                             T* __restrict__ partials)

@@ -1,14 +1,14 @@
 // A nine-point antisymmetric stencil on a line: the textbook's two kernels in
 // CUDA C++.
 //
-// The equation, the tile and the launch geometry are those of the kernels of the
-// same names in gpu-kernels/src/stencil1d. Multiply-adds are written as fmaf, in
-// the order of the CPU port, so that the results are its bits.
+// The equation, the tile, the grid and the block are the same as in the kernels of the same names
+// in gpu-kernels/src/stencil1d. Multiply-adds are written as fmaf in the order of the CPU port, so
+// the results have its bits.
 
-// How far the stencil reaches to either side, in elements: the width of the halo.
+// The radius of the stencil in elements, which is the width of the halo.
 constexpr unsigned RADIUS = 4;
 
-// [m - 1] belongs to the neighbours m elements away. Set by the host.
+// [m - 1] is the coefficient of the neighbours m elements away. The host sets them.
 __constant__ float STENCIL1D_COEFFICIENTS[RADIUS];
 
 extern __shared__ float tile[];
@@ -49,8 +49,7 @@ extern "C" __global__ void stencil1d_constant(const float* input, float* output,
               STENCIL1D_COEFFICIENTS[2], STENCIL1D_COEFFICIENTS[3]);
 }
 
-// The same with the coefficients in global memory, read through the read-only
-// data cache.
+// The same with the coefficients in global memory, read through the read-only data cache.
 extern "C" __global__ void stencil1d_readonly(const float* input, float* output,
                                               const float* coefficients, unsigned long long n)
 {

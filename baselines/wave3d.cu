@@ -1,18 +1,19 @@
-// Waves in space, a step of all points: the kernels of gpu-kernels/src/wave3d in CUDA C++,
-// written by hand for this one formula.
+// A step of waves in space: the kernels of gpu-kernels/src/wave3d in CUDA C++, written by hand for
+// this formula.
 //
-// A thread has the points of 16 bytes of a row, or one where rows are no whole vectors, and
-// marches along z with nine planes in registers. Where its rows along y are is found once,
-// before the march; vectors beside its own are loaded whole where they are in the row. The
-// order of the operations, with fmaf where the kernel says fused, gives the bits of the CPU.
+// A thread has 16 bytes of points of a row, or one point if a row is not a whole number of vectors.
+// It marches along z with nine planes in registers, and locates its neighbouring rows along y once,
+// before the march. If the neighbouring vectors along x lie in the row, it loads them as whole
+// vectors. The order of the operations, with fmaf where the kernel says fused, gives the bits of
+// the CPU.
 
-// The farthest point of the Laplacian along each axis.
+// The radius of the Laplacian.
 constexpr int R = 4;
 
-// From here on an image names an end whose value lies beyond it.
+// An image from END on stands for the value beyond an end; its number selects the end.
 constexpr unsigned END = 0xFFFFFFFEu;
 
-// halo_stencil::Layout of so many fields. What is beyond the ends of the first counts.
+// halo_stencil::Layout of FIELDS fields. Only the boundary of the first field is used.
 template <typename T, int FIELDS> struct Layout {
     unsigned extents[3];
     unsigned segment;
@@ -59,7 +60,7 @@ template <typename T, int P> __device__ void store(T* to, const Points<T, P>& po
 __device__ float fused(float a, float b, float c) { return fmaf(a, b, c); }
 __device__ double fused(double a, double b, double c) { return fma(a, b, c); }
 
-// Where `place` along an axis is stored.
+// The index along an axis at which the value of `place` is stored.
 template <typename L> __device__ unsigned image(const L& layout, int axis, int place)
 {
     const int n = layout.extents[axis];
@@ -68,7 +69,8 @@ template <typename L> __device__ unsigned image(const L& layout, int axis, int p
     return place < n ? place : layout.images[0][2 * axis + 1][place - n];
 }
 
-// Points that are found from where a thread begins, or a value.
+// Neighbouring points in each plane, located relative to the thread's own, or a value beyond an
+// end.
 template <typename T, int P> struct Neighbour {
     const T* from;
     T value;
@@ -92,7 +94,7 @@ template <typename T, int P> struct Neighbour {
     }
 };
 
-// `kept` is null where nothing is damped.
+// The march of a thread. `kept` is null without damping.
 template <typename T, int P, bool DAMPED, typename L>
 __device__ void march(const T* __restrict__ u, const T* __restrict__ past,
                       const T* __restrict__ courant, const T* __restrict__ kept,
@@ -129,7 +131,7 @@ __device__ void march(const T* __restrict__ u, const T* __restrict__ past,
         Points<T, P> damping;
         if constexpr (DAMPED)
             damping = load<T, P>(kept + here);
-        // The row from R points before the thread's own to R behind them.
+        // The row from R points before the thread's own points to R points after them.
         T x[P + 2 * R];
 #pragma unroll
         for (int p = 0; p < P; ++p)

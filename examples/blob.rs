@@ -1,4 +1,4 @@
-//! A blob is carried around by a vortex and spreads: blob.gif.
+//! A vortex carries a blob around while it spreads: draws blob.gif.
 //! `cargo run --release -p halo-examples --example blob`
 
 use halo_examples::{Film, draw, plane};
@@ -31,14 +31,14 @@ impl PointUpdate<f32, 3, 1> for Carried {
 }
 
 halo_stencil::stencil! {
-    /// A step of what is carried.
+    /// A step of the transport.
     pub carried: Carried, f32, (c, u, v) -> (new)
 }
 
 const SHAPE: Shape2 = Shape2::new(200, 200);
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // The stream function sin²(πx) sin²(πy): nothing flows through the walls.
+    // The velocity of the stream function sin²(πx) sin²(πy), which has no flow through the walls.
     let flow = |a: f32, b: f32| {
         let [a, b] = [a, b].map(|it| (it + 0.5) * PI / 200.0);
         0.2 * a.sin().powi(2) * (2.0 * b).sin()

@@ -1,12 +1,12 @@
-//! The error of a derivative against the resolution, for 2nd to 8th order: convergence.svg.
+//! Plots the error of a derivative against the resolution, for orders 2 to 8, as convergence.svg.
 //!
 //! ```sh
 //! cargo run --release -p halo-examples --example convergence                  # on the CPU
 //! cargo run --release -p halo-examples --example convergence --features gpu   # on a GPU
 //! ```
 //!
-//! f(x) = exp(sin 2πx), which has all wavelengths, on a periodic line of length 1. The 8th order
-//! ends at the rounding errors of f64.
+//! f(x) = exp(sin 2πx), which has all wavelengths, on a periodic line of length 1. At order 8 the
+//! error reaches the rounding errors of f64.
 
 use halo_gpu::derivative3d::FiniteDifferences3d;
 use halo_gpu::{Axis, Device, Error, Errors, Field3, Grid3, Shape3};

@@ -1,12 +1,12 @@
-//! Two disc galaxies pass each other and draw out tails: galaxies.gif.
+//! Two disc galaxies pass each other and draw out tails: draws galaxies.gif.
 //!
 //! ```sh
 //! cargo run --release -p halo-examples --example galaxies                  # on the CPU
 //! cargo run --release -p halo-examples --example galaxies --features gpu   # on a GPU
 //! ```
 //!
-//! A number after `--` is the number of frames, 120 by default. A parabolic encounter (A. and J.
-//! Toomre, "Galactic bridges and tails", ApJ 178 (1972)).
+//! A number after `--` sets the number of frames, 120 by default. The encounter is parabolic (A.
+//! and J. Toomre, "Galactic bridges and tails", ApJ 178 (1972)).
 
 use halo_gpu::Device;
 use halo_gpu::nbody::problem::{Cluster, Disc};
@@ -43,7 +43,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// The bodies from above: where more of them are, it is brighter.
+/// The bodies seen from above; brighter where there are more.
 fn draw(bodies: &[Body<f32>]) -> RgbaImage {
     let mut picture = RgbaImage::from_pixel(SIZE, SIZE, Rgba([4, 4, 16, 255]));
     let pixel = |x: f32| (((x / 16.0 + 0.5) * SIZE as f32).floor() as i32).cast_unsigned();

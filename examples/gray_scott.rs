@@ -1,4 +1,4 @@
-//! Two substances that react and diffuse form a pattern: gray-scott.png.
+//! Two substances that react and diffuse form a pattern: draws gray-scott.png.
 //! `cargo run --release -p halo-examples --example gray_scott`
 
 use halo_examples::{draw, plane};

@@ -1,12 +1,12 @@
-//! A cold plate with one hot wall warms up: heated-plate.gif, heated-plate.png.
+//! A cold plate with one hot wall warms up: draws heated-plate.gif and heated-plate.png.
 //!
 //! ```sh
 //! cargo run --release -p halo-examples --example heated_plate                  # on the CPU
 //! cargo run --release -p halo-examples --example heated_plate --features gpu   # on a GPU
 //! ```
 //!
-//! The film has a frame after a growing number of Jacobi iterations, because the heat spreads ever
-//! more slowly; the picture is the plate when an iteration hardly changes it.
+//! The film has more and more Jacobi iterations between frames, because the heat spreads ever more
+//! slowly. The picture shows the plate when an iteration hardly changes it.
 
 use halo_examples::{Film, draw};
 use halo_gpu::heat2d::{Heat2d, problem};
@@ -38,7 +38,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Black, red, yellow, white from 0 to 1; a contour at every tenth.
+/// Colours from 0 to 1: black, red, yellow, white, with a contour at every tenth.
 fn picture(plate: &Field2<f32>) -> RgbaImage {
     draw(SHAPE, |index| {
         let at = plate.as_slice()[index];

@@ -1,11 +1,11 @@
-//! A wave goes through layers of different velocities: layers.gif.
+//! A wave passes through layers of different velocities: draws layers.gif.
 //! `cargo run --release -p halo-examples --example layers`
 
 use halo_examples::{Film, blue_white_red, draw, plane};
 use halo_gpu::stencil::{Neighbourhood, PointUpdate, Reach, Stencil};
 use halo_gpu::{Boundary, Device, Grid2, Shape2};
 
-/// `∂²u/∂t² = c² ∇²u`, 4th order in space: u, u a step before, and (c Δt / h)².
+/// `∂²u/∂t² = c² ∇²u`, 4th order in space. Inputs: u, u one step earlier, and (c Δt / h)².
 #[derive(Debug, Clone, Copy)]
 pub struct Wave;
 
@@ -32,7 +32,7 @@ halo_stencil::stencil! {
 const SHAPE: Shape2 = Shape2::new(320, 240);
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // Slow above, fast below, where it is stable up to 3/8; the upper boundary is inclined.
+    // Slow above and fast below; stable up to 3/8. The upper interface is inclined.
     let courant = plane(SHAPE, |x, y| match y {
         y if y > 150.0 + 0.12 * x => 0.07,
         y if y > 75.0 => 0.16,

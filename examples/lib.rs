@@ -1,16 +1,16 @@
-//! Drawing for the examples, which are the files beside this one. The package has the dependencies
-//! that the examples need and the library does not.
+//! Draws pictures and films for the examples, which are the files beside this one. The package has
+//! the dependencies that only the examples need.
 
 use halo_gpu::Shape2;
 use image::codecs::gif::{GifEncoder, Repeat};
 use image::{Delay, Frame, ImageResult, Rgba, RgbaImage};
 use std::fs::File;
 
-/// A GIF that repeats, 20 pictures a second.
+/// A GIF that repeats, with 20 frames per second.
 pub struct Film(GifEncoder<File>);
 
 impl Film {
-    /// A film without a picture yet, in this file.
+    /// Creates the file of a film without frames.
     ///
     /// # Errors
     ///
@@ -21,7 +21,7 @@ impl Film {
         Ok(Self(film))
     }
 
-    /// The next picture.
+    /// Adds a frame.
     ///
     /// # Errors
     ///
@@ -32,7 +32,8 @@ impl Film {
     }
 }
 
-/// A picture of a plane, y upwards: `colour` of each point, red, green and blue from 0 to 1.
+/// A picture of a plane, y upwards. `colour` returns red, green and blue, from 0 to 1, of each
+/// point.
 pub fn draw(shape: Shape2, colour: impl Fn(usize) -> [f32; 3]) -> RgbaImage {
     RgbaImage::from_fn(shape.nx as u32, shape.ny as u32, |x, y| {
         let at = (shape.ny - 1 - y as usize) * shape.nx + x as usize;
@@ -41,7 +42,7 @@ pub fn draw(shape: Shape2, colour: impl Fn(usize) -> [f32; 3]) -> RgbaImage {
     })
 }
 
-/// Blue below 0, red above, white at 0; full at -1 and 1.
+/// Blue below 0, white at 0, red above 0; saturated at -1 and 1.
 #[must_use]
 pub fn blue_white_red(value: f32) -> [f32; 3] {
     [
@@ -51,7 +52,7 @@ pub fn blue_white_red(value: f32) -> [f32; 3] {
     ]
 }
 
-/// A value for each point of a plane, x fastest, of its place.
+/// The results of `value` at the coordinates of each point of a plane, x fastest.
 pub fn plane(shape: Shape2, value: impl Fn(f32, f32) -> f32) -> Vec<f32> {
     let rows = 0..shape.ny;
     rows.flat_map(|j| (0..shape.nx).map(move |i| (i as f32, j as f32)))

@@ -5,8 +5,8 @@
 //! cargo run --release -p halo-examples --example npy -- field.npy x   # or takes yours
 //! ```
 //!
-//! The file holds float32 in C order, `array[z, y, x]`, as NumPy writes it. Spacing
-//! is 1, and the field is periodic along the axis.
+//! The file holds float32 in C order, `array[z, y, x]`, as NumPy writes it. The spacing is 1, and
+//! the field is periodic along the axis.
 
 use halo_gpu::derivative3d::FiniteDifferences3d;
 use halo_gpu::{Axis, Device, Field3, Grid3, Shape3};

@@ -1,15 +1,15 @@
-//! A column of water falls into a basin: shallow-water.gif.
+//! A column of water collapses in a basin: draws shallow-water.gif.
 //! `cargo run --release -p halo-examples --example shallow_water`
 
 use halo_examples::{Film, blue_white_red, draw, plane};
 use halo_gpu::stencil::{Neighbourhood, PointUpdate, Reach, Stencil};
 use halo_gpu::{Axis, Boundary, Device, Grid2, Shape2};
 
-/// The shallow-water equations, `∂h/∂t + ∇·m = 0` and `∂m/∂t + ∇·(m m / h) + ∇(h²/2) = 0`, by
-/// Lax and Friedrichs's scheme: the depth h and the momentum m along x and y, with g = 1.
+/// The shallow-water equations, `∂h/∂t + ∇·m = 0` and `∂m/∂t + ∇·(m m / h) + ∇(h²/2) = 0`, by the
+/// Lax–Friedrichs scheme: the depth h and the momentum m along x and y, with g = 1.
 #[derive(Debug, Clone, Copy)]
 pub struct ShallowWater {
-    /// Δt / 2Δx; stable while no wave goes further than Δx / √2 in a step.
+    /// Δt / 2Δx; stable if no wave moves further than Δx / √2 in a step.
     ratio: f32,
 }
 
@@ -19,7 +19,7 @@ impl PointUpdate<f32, 3, 3> for ShallowWater {
 
     #[inline(always)]
     fn update<N: Neighbourhood<f32>>(&self, n: &N) -> [N::Value; 3] {
-        // What flows along an axis of depth, of momentum along it, and of that across it.
+        // The fluxes along an axis: of depth, of momentum along it, and of momentum across it.
         let along_x = |d| {
             let (h, m, across) = (n.along::<0, 0>(d), n.along::<1, 0>(d), n.along::<2, 0>(d));
             [m, m * m / h + h * h * 0.5, m * across / h]
@@ -54,7 +54,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
     };
     let (h, still) = (plane(SHAPE, column), plane(SHAPE, |_, _| 0.0));
-    // Walls: no slope of the surface, and nothing flows through.
+    // Walls: the surface has no slope, and there is no flow through them.
     let grid = Grid2::new(SHAPE, [1.0; 2])?.with_boundaries(Boundary::Neumann)?;
     let stencil = Stencil::new(ShallowWater { ratio: 0.2 }, grid)?
         .with_ends(1, Axis::X, [Boundary::Dirichlet(0.0); 2])?

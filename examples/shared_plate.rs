@@ -1,8 +1,9 @@
-//! A plate that several ranks share, each on a device of its own where there are as many.
+//! Iterates a plate that several ranks share; each has its own device if there are enough.
 //!
-//! `cargo run --release -p halo-examples --example shared_plate -- 4` takes four threads, and
-//! without a number the processes of an MPI launcher, or one rank (`--features mpi`); with
-//! `--features gpu` on GPUs. The picture `shared-plate.png` has the same bits for any number.
+//! `cargo run --release -p halo-examples --example shared_plate -- 4` runs four ranks as threads.
+//! Without the number, the ranks are the processes of an MPI launcher (with `--features mpi`), or
+//! there is one rank. With `--features gpu` it runs on GPUs. The picture `shared-plate.png` has the
+//! same bits for any number of ranks.
 
 use halo_distributed::{Communicator, Decomposition, Error, heat2d, run};
 use halo_gpu::heat2d::Heat2d;
@@ -12,7 +13,7 @@ use image::{GrayImage, Luma};
 const NX: usize = 320;
 const NY: usize = 240;
 
-/// The whole plate, after a while, and the rank.
+/// The rank, and the whole plate after the iterations.
 fn plate(communicator: Communicator) -> Result<(usize, Field2<f32>), Error> {
     let heat = Heat2d::dirichlet(Shape2::new(NX, NY))?;
     let blocks = Decomposition::least_surface([NX, NY], communicator.size())?;
@@ -31,7 +32,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         Some(threads) => run(threads.parse()?, plate)?,
         None => vec![plate(Communicator::from_launcher()?)?],
     };
-    // Every rank has the whole plate.
+    // Every rank has the whole plate; the first one draws it.
     if let (0, plate) = &plates[0] {
         let picture = GrayImage::from_fn(NX as u32, NY as u32, |i, j| {
             Luma([(255.0 * plate[(i as usize, NY - 1 - j as usize)]) as u8])

@@ -196,7 +196,6 @@ fn the_variants_are_the_textbooks_five_kernels_and_the_tuned_ones() {
             (Some("heat2d_march_f32"), Some("heat2d_march_f64")),
             (Some("heat2d_temporal_f32"), Some("heat2d_temporal_f64")),
             (Some("heat2d_resident_f32"), Some("heat2d_resident_f64")),
-            (Some("heat2d_general_f32"), Some("heat2d_general_f64")),
             (Some("heat2d_step_f32"), Some("heat2d_step_f64")),
         ]
     );
@@ -207,7 +206,6 @@ fn the_variants_are_the_textbooks_five_kernels_and_the_tuned_ones() {
             Some([16, 16]),
             Some([16, 16]),
             Some([18, 18]),
-            None,
             None,
             None,
             None,
@@ -997,8 +995,8 @@ fn the_textbooks_kernels_are_not_there_in_f64() {
 #[cfg(feature = "gpu")]
 #[test]
 fn a_marching_block_takes_more_rows_where_a_grid_has_too_few_blocks() {
-    // One row more than 65535 blocks of 6.
-    let shape = Shape2::new(3, 65_535 * 6 + 2 + 1);
+    // One row more than 65535 blocks of 4 lines of 2 rows.
+    let shape = Shape2::new(3, 65_535 * 8 + 1);
     let heat = Heat2d::dirichlet(shape).unwrap();
     let points = shape.points().unwrap();
     let old: Vec<f32> = (0..points).map(|index| (index % 1000) as f32).collect();
@@ -1026,11 +1024,7 @@ fn more_rows_than_a_grid_or_a_texture_has_are_refused() {
             Variant::SharedOverlap => 65_535 * 14 + 2 + 1,
             Variant::SharedHalo => 65_535 * 16 + 2 + 1,
             Variant::Texture => device.limits().texture_2d.height as usize + 1,
-            Variant::March
-            | Variant::Temporal
-            | Variant::Resident
-            | Variant::General
-            | Variant::Step => {
+            Variant::March | Variant::Temporal | Variant::Resident | Variant::Step => {
                 unreachable!("they take more rows per block")
             }
         };
@@ -1113,11 +1107,7 @@ fn ptx_facts() {
             Variant::SharedOverlap => [1, 4, 0, 1],
             Variant::SharedHalo => [2, 4, 0, 2],
             Variant::Texture => [0, 0, 4, 0],
-            Variant::March
-            | Variant::Temporal
-            | Variant::Resident
-            | Variant::General
-            | Variant::Step => {
+            Variant::March | Variant::Temporal | Variant::Resident | Variant::Step => {
                 unreachable!("their gates stand beside them")
             }
         };
@@ -1130,6 +1120,25 @@ fn ptx_facts() {
         assert_eq!(count("mul.rn.f32") + count("mul.f32"), 1);
         assert_eq!(count("fma"), 0);
     });
+}
+
+/// The compiler leaves out an update of size zero, and so does the launch.
+#[test]
+fn the_march_takes_fields_layout_and_unknowns() {
+    for target in ptx::TARGETS {
+        let text = ptx::text(target);
+        for (kernel, parameters) in [("heat2d_march_f32", 4), ("heat2d_heated_f64", 5)] {
+            let of_kernel = format!("{kernel}_param_");
+            let declared = |line: &&str| line.contains(".param") && line.contains(&of_kernel);
+            let head = text.split_once(&format!(".entry {kernel}(")).unwrap().1;
+            let head = head.split_once(')').unwrap().0;
+            assert_eq!(
+                head.lines().filter(declared).count(),
+                parameters,
+                "{kernel}"
+            );
+        }
+    }
 }
 
 /// The plate is in the plan's memory by turns.

@@ -1,8 +1,8 @@
 // Gradient and Laplacian of a 3-D field by central differences of the 8th order.
 // Along each axis the field is periodic, and its last point repeats the first.
 //
-// in: the field, x fastest. out: three components, or the Laplacian. n: nx, ny, nz,
-// each at least 6. p: one over each spacing.
+// in: the field, x fastest. out: three components, or the Laplacian. n: nx, ny, nz, each at least
+// 6. p: 1 / spacing of each axis.
 
 #include "peer.h"
 
@@ -15,16 +15,16 @@ constexpr int RADIUS = 4;
 constexpr double FIRST[RADIUS + 1] = {0.0, 4.0 / 5, -1.0 / 5, 4.0 / 105, -1.0 / 280};
 constexpr double SECOND[RADIUS + 1] = {-205.0 / 72, 8.0 / 5, -1.0 / 5, 8.0 / 315, -1.0 / 560};
 
-// The point `distance` from point `i` of `n`, whose period is n - 1; no distance is
-// longer than that.
+// The point at a `distance` from point `i` of `n` points. The period is n - 1, and no distance is
+// longer.
 inline std::int64_t around(std::int64_t i, std::int64_t distance, std::int64_t n)
 {
     const std::int64_t period = n - 1, place = i + distance;
     return place < 0 ? place + period : place >= period ? place - period : place;
 }
 
-// The first and the last points of a row, to which `of` gives a value each, from their
-// places and the row's values about them: those at 0 … 2 RADIUS of a window.
+// Calls of(i, window) for the first and the last points of a row. window[-RADIUS … RADIUS] are the
+// row's values around point i.
 template <typename T, typename F> void ends_of(const T *f, std::int64_t nx, F of)
 {
     const std::int64_t ends = std::min<std::int64_t>(RADIUS, (nx + 1) / 2);
@@ -37,7 +37,7 @@ template <typename T, typename F> void ends_of(const T *f, std::int64_t nx, F of
     }
 }
 
-// The rows about one row along y and z: those at distance d on either side.
+// A row and its neighbouring rows along y and z; index d is the distance.
 template <typename T> struct Rows {
     const T *row, *south[RADIUS + 1], *north[RADIUS + 1], *below[RADIUS + 1], *above[RADIUS + 1];
 
@@ -54,7 +54,7 @@ template <typename T> struct Rows {
     }
 };
 
-// The three derivatives of the points of a row.
+// Computes the three derivatives at the points of a row.
 template <typename T> struct Gradient {
     T cx[RADIUS + 1], cy[RADIUS + 1], cz[RADIUS + 1];
 
@@ -123,7 +123,7 @@ template <typename T> struct Laplacian {
         const T *__restrict b3 = rows.below[3], *__restrict a3 = rows.above[3];
         const T *__restrict b4 = rows.below[4], *__restrict a4 = rows.above[4];
         const Laplacian c = *this;
-        // Everything but x.
+        // The terms along y and z, and the centre.
         const auto across = [=](std::int64_t i) {
             return c.centre * f[i] + c.cy[1] * (n1[i] + s1[i]) + c.cy[2] * (n2[i] + s2[i]) +
                    c.cy[3] * (n3[i] + s3[i]) + c.cy[4] * (n4[i] + s4[i]) +
@@ -142,7 +142,7 @@ template <typename T> struct Laplacian {
     }
 };
 
-// Plane by plane.
+// Goes through the field plane by plane.
 template <typename T, template <typename> class Operator>
 void planes(const void *const *in, void *const *out, const std::uint64_t *n, const double *p)
 {
@@ -155,8 +155,8 @@ void planes(const void *const *in, void *const *out, const std::uint64_t *n, con
             op.row(Rows<T>(f, n, j, k), nx, (k * ny + j) * nx, out);
 }
 
-// In slabs of some rows each, through all planes: what nine planes of a slab hold
-// stays in the cache.
+// Goes through the field in slabs of 16 rows, each through all planes, so that nine planes of a
+// slab stay in the cache.
 template <typename T, template <typename> class Operator>
 void slabs(const void *const *in, void *const *out, const std::uint64_t *n, const double *p)
 {
@@ -164,7 +164,7 @@ void slabs(const void *const *in, void *const *out, const std::uint64_t *n, cons
     const Operator<T> op(p);
     const std::int64_t nx = n[0], ny = n[1], nz = n[2];
     const std::int64_t high = 16, slabs = (ny + high - 1) / high;
-    // Few slabs are cut along z as well, so that there is work for all.
+    // Also cuts slabs along z, so that there is work for all threads if there are few slabs.
     const std::int64_t deep = std::max<std::int64_t>(16, nz / 2), cuts = (nz + deep - 1) / deep;
 #pragma omp parallel for collapse(2) schedule(static) if (n[0] * n[1] * n[2] > FEW)
     for (std::int64_t cut = 0; cut < cuts; ++cut)

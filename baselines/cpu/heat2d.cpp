@@ -1,9 +1,8 @@
-// Jacobi iterations of the heat equation over a plate whose walls keep their
-// temperature: each inner point becomes the mean of its four neighbours.
+// Jacobi iterations of the heat equation on a plate with Dirichlet walls: each inner point becomes
+// the mean of its four neighbours.
 //
-// in: nothing. out: two plates of ny rows of nx points, alike before the first
-// call; after s iterations plate s % 2 is the result, plate 0 the next call's start if
-// s is even. n: nx, ny, s.
+// in: nothing. out: two plates of ny rows of nx points, equal before the first call. After s
+// iterations plate s % 2 is the result; if s is even, the next call starts from it. n: nx, ny, s.
 
 #include "peer.h"
 
@@ -17,8 +16,8 @@
 
 namespace {
 
-// What a program that is linked with -Ofast does as it starts: numbers below the
-// smallest normal one are 0. Where heat has hardly come to, all of them are.
+// Flushes subnormal numbers to 0, as a program linked with -Ofast does from its start. Points that
+// little heat has reached are all subnormal.
 class FlushSubnormals {
 #if defined(__FAST_MATH__) && defined(__SSE2__)
     unsigned before = _mm_getcsr();
@@ -32,7 +31,7 @@ class FlushSubnormals {
 #endif
 };
 
-// The inner points of a row.
+// Updates the inner points of a row.
 template <typename T>
 void iterate_row(std::int64_t nx, const T *__restrict south, const T *__restrict row,
                const T *__restrict north, T *__restrict result)
@@ -42,7 +41,7 @@ void iterate_row(std::int64_t nx, const T *__restrict south, const T *__restrict
         result[i] = ((row[i + 1] + row[i - 1]) + (north[i] + south[i])) * T(0.25);
 }
 
-// One iteration after the other, all within one parallel region.
+// One iteration after the other, in one parallel region.
 template <typename T> void plain(void *const *out, const std::uint64_t *n)
 {
     const std::int64_t nx = n[0], ny = n[1], iterations = n[2];
@@ -61,12 +60,12 @@ template <typename T> void plain(void *const *out, const std::uint64_t *n)
     }
 }
 
-// Rows of one level of a band: so many are in use at once, and one is written.
+// Rows per level of a band: three are read while one is written.
 constexpr std::int64_t RING = 4;
 
-// `depth` iterations of rows first .. last in one pass over them: behind the front, row
-// by row, each level follows the one below by a row. Levels reach beyond the band by
-// as many rows as are above them; those are computed by both neighbours.
+// Computes `depth` iterations of the rows first .. last in one pass over them. The front moves row
+// by row, and each level is one row behind the level below it. A level extends beyond the band by
+// as many rows as there are levels above it; both neighbouring threads compute these rows.
 template <typename T>
 void band(std::int64_t nx, std::int64_t ny, std::int64_t depth, std::int64_t first,
           std::int64_t last, const T *from, T *to, T *rings)
@@ -92,12 +91,12 @@ void band(std::int64_t nx, std::int64_t ny, std::int64_t depth, std::int64_t fir
     }
 }
 
-// Up to DEPTH iterations per pass over memory, each thread in a band of its own.
+// Up to DEPTH iterations per pass over memory; each thread has its own band.
 template <typename T, std::int64_t DEPTH> void blocked(void *const *out, const std::uint64_t *n)
 {
     const std::int64_t nx = n[0], ny = n[1], iterations = n[2];
-    // Plates swap roles at each pass: an odd number of passes ends in plate 1, as it
-    // should for an odd number of iterations alone.
+    // The plates swap roles at each pass, so the number of passes must be even or odd like the
+    // number of iterations.
     std::int64_t passes = (iterations + DEPTH - 1) / DEPTH;
     passes += (passes + iterations) % 2;
 #pragma omp parallel if (n[0] * n[1] > FEW)
@@ -109,7 +108,7 @@ template <typename T, std::int64_t DEPTH> void blocked(void *const *out, const s
         const std::int64_t rows = ny - 2;
         const std::int64_t first = 1 + rows * me / threads, last = 1 + rows * (me + 1) / threads;
         for (std::int64_t pass = 0; pass < passes; ++pass) {
-            // As even as can be.
+            // Distributes the iterations evenly over the passes.
             const std::int64_t depth =
                 iterations * (pass + 1) / passes - iterations * pass / passes;
             band(nx, ny, depth, first, last, static_cast<const T *>(out[pass % 2]),

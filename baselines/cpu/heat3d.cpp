@@ -1,8 +1,8 @@
-// Heat in space, with seven points, in an insulated box whose points are the centres of cells:
-// beyond an end lies what lies before it.
+// Heat in space with a seven-point stencil, in an insulated box whose points are cell centres: the
+// value beyond an end equals the value before it.
 //
-// in: nothing. out: two fields, x fastest, alike before the first call; after s steps field
-// s % 2 is the result. n: nx, ny, nz, s. p: α Δt / h² along x, y and z.
+// in: nothing. out: two fields, x fastest, equal before the first call; after s steps field s % 2
+// is the result. n: nx, ny, nz, s. p: α Δt / h² along x, y and z.
 
 #include "peer.h"
 
@@ -11,7 +11,7 @@ namespace {
 template <typename T> struct Step {
     T x, y, z;
 
-    // Row j of plane k.
+    // Updates row j of plane k.
     void row(const T *from, T *to, const std::uint64_t *n, std::int64_t j, std::int64_t k) const
     {
         const std::int64_t nx = n[0], ny = n[1], nz = n[2];

@@ -1,8 +1,8 @@
-// What the machine can do: copies, a read, multiply-adds; and the threads that
-// OpenMP keeps.
+// Measures the limits of the machine: copies, a read, multiply-adds. Also controls OpenMP's
+// threads.
 
 #ifndef __clang__
-// A loop that copies stays one: what memcpy does instead depends on its size.
+// Keeps the compiler from turning copy loops into memcpy, whose method depends on the size.
 #pragma GCC optimize("no-tree-loop-distribute-patterns")
 #endif
 
@@ -17,7 +17,7 @@
 
 namespace {
 
-// As wide as the machine's vectors are, where the compiler may use all of them.
+// The width of the widest vectors that the compiler may use.
 #if defined(__AVX512F__)
 constexpr std::size_t BYTES = 64, CHAINS = 12;
 #elif defined(__AVX__)
@@ -29,7 +29,7 @@ constexpr std::size_t BYTES = 16, CHAINS = 10;
 typedef std::uint64_t Line __attribute__((vector_size(BYTES)));
 typedef Line Unaligned __attribute__((aligned(8)));
 
-// Multiply-adds in registers: as many chains as hide their latency.
+// Multiply-adds in registers, with enough independent chains to hide their latency.
 template <typename T> void multiply_adds(std::uint64_t rounds, double *result)
 {
     typedef T Vector __attribute__((vector_size(BYTES)));
@@ -56,7 +56,7 @@ template <typename T> void multiply_adds(std::uint64_t rounds, double *result)
 
 } // namespace
 
-// As many threads as this from now on: n[0].
+// Sets the number of threads to n[0].
 PEER(threads)
 {
     UNUSED(in), UNUSED(out), UNUSED(p);
@@ -74,14 +74,14 @@ PEER(wake)
     }
 }
 
-// Lets go of the threads: none of them spins while somebody else is timed.
+// Ends the threads, so that none of them spins while other code is timed.
 PEER(rest)
 {
     UNUSED(in), UNUSED(out), UNUSED(n), UNUSED(p);
     omp_pause_resource_all(omp_pause_soft);
 }
 
-// A copy of n[0] elements of 8 bytes from in[0] to out[0], with ordinary stores.
+// Copies n[0] elements of 8 bytes from in[0] to out[0] with ordinary stores.
 PEER(copy)
 {
     UNUSED(p);
@@ -96,14 +96,14 @@ PEER(copy)
 }
 
 #if defined(__x86_64__)
-// The same with stores that go past the caches.
+// The same with non-temporal stores.
 PEER(streamed_copy)
 {
     UNUSED(p);
     const char *from = static_cast<const char *>(in[0]);
     char *to = static_cast<char *>(out[0]);
     const std::size_t bytes = 8 * n[0];
-    // Up to the first line of `to`, and what is left behind the last.
+    // memcpy copies the bytes before the first whole line of `to` and after the last.
     const std::size_t ahead = (BYTES - reinterpret_cast<std::uintptr_t>(to) % BYTES) % BYTES;
     const std::size_t head = ahead < bytes ? ahead : bytes;
     const std::int64_t lines = std::int64_t((bytes - head) / BYTES);
@@ -144,7 +144,8 @@ PEER(read)
     *static_cast<std::uint64_t *>(out[0]) = sum;
 }
 
-// n[0] rounds of multiply-adds; out[0] has their number, of single lanes, and a sum.
+// n[0] rounds of multiply-adds. out[0] receives the number of multiply-adds, counted per lane, and
+// a sum.
 PEER(multiply_adds_f32)
 {
     UNUSED(in), UNUSED(p);

@@ -1,7 +1,7 @@
-// Accelerations and potentials of bodies that attract each other.
+// Accelerations and potentials of bodies under their own gravity.
 //
-// in: n bodies of four numbers (x, y, z, mass). out: three numbers per body, or its
-// potential. n: n. p: the square of the softening length, which is not 0.
+// in: n bodies of four numbers (x, y, z, mass). out: the acceleration of each body (three numbers),
+// or its potential. n: n. p: the square of the softening length, which is not 0.
 
 #include "peer.h"
 
@@ -10,7 +10,7 @@
 
 namespace {
 
-// The bodies' coordinates and masses, each in an array of its own.
+// The coordinates and masses of the bodies, as a structure of arrays.
 template <typename T> struct Arrays {
     std::vector<T> x, y, z, mass;
 
@@ -26,7 +26,7 @@ template <typename T> struct Arrays {
     }
 };
 
-// WIDTH bodies from `i` on against all, in T, summed in S.
+// The accelerations of WIDTH bodies from `i` on, computed in T and summed in S.
 template <typename T, typename S, int WIDTH>
 void attract(const Arrays<T> &arrays, std::int64_t n, std::int64_t i, T softening, S *out)
 {
@@ -58,7 +58,7 @@ void attract(const Arrays<T> &arrays, std::int64_t n, std::int64_t i, T softenin
     }
 }
 
-// The same for one body, with sums that every compiler keeps in registers.
+// The same for one body. Every compiler keeps these sums in registers.
 template <typename T, typename S>
 void attract_one(const Arrays<T> &arrays, std::int64_t n, std::int64_t i, T softening, S *out)
 {
@@ -92,7 +92,7 @@ void one_by_one(const void *const *in, void *const *out, const std::uint64_t *n,
         attract_one<T, S>(arrays, count, i, T(p[0]), result);
 }
 
-// Four at a time: what is loaded of a body serves four others.
+// Four bodies at a time: each loaded body is used for four interactions.
 template <typename T, typename S>
 void by_fours(const void *const *in, void *const *out, const std::uint64_t *n, const double *p)
 {
@@ -108,7 +108,7 @@ void by_fours(const void *const *in, void *const *out, const std::uint64_t *n, c
         attract_one<T, S>(arrays, count, i, T(p[0]), result);
 }
 
-// As many bodies as lanes, each lane one of them: no sum across lanes is needed.
+// One body per lane, so no sum across lanes is needed.
 template <typename T, typename S>
 void in_lanes(const void *const *in, void *const *out, const std::uint64_t *n, const double *p)
 {
@@ -149,7 +149,7 @@ void in_lanes(const void *const *in, void *const *out, const std::uint64_t *n, c
         attract_one<T, S>(arrays, count, i, softening, result);
 }
 
-// The potential at each body, of all others: without its own term, which is at j = i.
+// The potential at each body due to all others: the term j = i is left out.
 template <typename T>
 void potentials(const void *const *in, void *const *out, const std::uint64_t *n, const double *p)
 {

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Rows of `halo-bench --device cpu` in turns with what Python has for the same work.
+"""Times rows of `halo-bench --device cpu` in turns with Python libraries for the same work.
 
     python3 -m venv peers
     peers/bin/pip install numba rebound        # and devito, if wanted
     peers/bin/python baselines/cpu/peers.py target/release/halo-bench
 
-Each round runs halo-bench for one family and size, then each peer that is installed; what is
-printed are medians over the rounds, in microseconds, and the time of Halo over that of the
-best peer. Peers are called once before they are timed, and each result is compared with
-NumPy's. RAYON_NUM_THREADS says how many threads all of them have.
+Each round runs halo-bench for one family and size, then each installed peer. The output is the
+median time over the rounds, in microseconds, and the ratio of Halo's time to the time of the best
+peer. Peers are called once before they are timed, and each result is compared with NumPy's.
+RAYON_NUM_THREADS sets the number of threads of all of them.
 """
 
 import argparse
@@ -48,7 +48,7 @@ def compiled(function):
 
 
 def timed(call):
-    """The time of one call, by as many as take 20 ms."""
+    """The time of one call: the mean over as many calls as take 20 ms."""
     start = time.perf_counter()
     call()
     count = max(1, int(0.02 / (time.perf_counter() - start + 1e-9)))
@@ -126,7 +126,7 @@ def iterations(count):
 
 
 def gradient(size, dtype):
-    """Away from the ends, where all schemes are one."""
+    """Only inner points, where all schemes are the same."""
     f = np.random.default_rng(1).random((size,) * 3, dtype)
     out = np.zeros((3,) + f.shape, dtype)
     inner = slice(4, size - 4)
@@ -237,12 +237,12 @@ def attraction(size, dtype):
         simulation.dt = 1e-9
         for at, m in zip(place, mass):
             simulation.add(m=m, x=at[0], y=at[1], z=at[2])
-        # A step has one evaluation of the accelerations, and next to nothing besides.
+        # A step is one evaluation of the accelerations, and hardly anything else.
         yield "REBOUND", lambda: simulation.steps(1), None
 
 
 F32, F64 = np.float32, np.float64
-# Family, size as halo-bench takes it, its row, what Python has, and for what.
+# Family, size for halo-bench, its row, the peers in Python, their size and type.
 WORK = [
     ("reduction", "1048576", "reduction, CPU port, sum f32", sums, 1048576, F32),
     ("reduction", "1048576", "reduction, CPU port, sum f64", sums, 1048576, F64),

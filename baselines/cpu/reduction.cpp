@@ -1,7 +1,7 @@
-// One number from many.
+// Reductions: sum, dot product, sum of squares, minimum, argmin.
 //
-// in: n elements, of which none is NaN; for the dot product twice. out: one number:
-// of the type of the elements, or a double where it says so. n: n.
+// in: n elements, none of them NaN; two arrays for the dot product. out: one number, of the type of
+// the elements, or a double where the list below says so. n: n.
 
 #include "peer.h"
 
@@ -9,8 +9,8 @@
 
 namespace {
 
-// Elements that are added up in their own type before they are in double: no faster
-// without, and hardly an error with it.
+// Elements that are added in their own type before their sum is added in double. Longer blocks are
+// not faster, and the error of this length is small.
 constexpr std::int64_t BLOCK = 8192;
 
 template <typename T> double sum_of(const T *__restrict x, std::int64_t count)
@@ -41,7 +41,7 @@ template <typename T> T least_of(const T *__restrict x, std::int64_t count)
     return least;
 }
 
-// The sum over all blocks of what `of` makes of one, from its first element and length.
+// The sum of of(first, length) over all blocks.
 template <typename F> double over_blocks(std::int64_t count, F of)
 {
     const std::int64_t blocks = (count + BLOCK - 1) / BLOCK;
@@ -86,8 +86,8 @@ template <typename T> void least(const void *const *in, void *const *out, const 
     *static_cast<T *>(out[0]) = least;
 }
 
-// Where the least element is first: the least of each block, then a look into the
-// first block that has the least of all.
+// The argmin: finds the minimum of each block, then searches the first block that has the minimum
+// of all.
 template <typename T> void place(const void *const *in, void *const *out, const std::uint64_t *n)
 {
     const T *x = static_cast<const T *>(in[0]);
@@ -121,7 +121,7 @@ PEER(sum_blocked_f32) { UNUSED(p), sum<float>(in, out, n); }
 PEER(sum_blocked_f64) { UNUSED(p), sum<double>(in, out, n); }
 PEER(min_plain_f32) { UNUSED(p), least<float>(in, out, n); }
 PEER(min_plain_f64) { UNUSED(p), least<double>(in, out, n); }
-// The next three give a double.
+// The next three return a double.
 PEER(dot_blocked_f32) { UNUSED(p), dot<float>(in, out, n); }
 PEER(dot_blocked_f64) { UNUSED(p), dot<double>(in, out, n); }
 PEER(squares_blocked_f32) { UNUSED(p), squares<float>(in, out, n); }

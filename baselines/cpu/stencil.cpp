@@ -1,14 +1,14 @@
-// Stencils in the periodic plane: heat by five points, and Gray and Scott's reaction.
+// Stencils in the periodic plane: heat with a five-point stencil, and Gray and Scott's reaction.
 //
-// in: nothing. out: the fields, x fastest, and as many that are overwritten; after s steps
-// those of s % 2 are the result. n: nx, ny, 1, s. p: the ratio α Δt / h²; the diffusion of v,
-// the feed and the kill rate.
+// in: nothing. out: a first set of fields, x fastest, and a second set, which is overwritten. After
+// s steps set s % 2 is the result. n: nx, ny, 1, s. p: the ratio α Δt / h² for heat; the diffusion
+// of v, the feed rate and the kill rate for the reaction.
 
 #include "peer.h"
 
 namespace {
 
-// The rows around row j, and the row to be written.
+// Row j, the rows next to it, and the row to write.
 template <typename T> struct Rows {
     const T *__restrict here, *__restrict south, *__restrict north;
     T *__restrict result;

@@ -1,13 +1,12 @@
-// Stencils along a line. The elements whose neighbours are not all there are left
-// alone.
+// Stencils on a line. Elements that lack a neighbour are not written.
 //
-// in: n elements. out: as many. n: n. p: the coefficients.
+// in: n elements. out: n elements. n: n. p: the coefficients.
 
 #include "peer.h"
 
 namespace {
 
-// Nine points, antisymmetric: p has the four coefficients of i + 1 … i + 4.
+// The nine-point antisymmetric stencil: p has the four coefficients of i + 1 … i + 4.
 template <typename T>
 void antisymmetric(const void *const *in, void *const *out, const std::uint64_t *n,
                    const double *p)
@@ -22,7 +21,7 @@ void antisymmetric(const void *const *in, void *const *out, const std::uint64_t 
                c3 * (x[i + 3] - x[i - 3]) + c4 * (x[i + 4] - x[i - 4]);
 }
 
-// Seventeen points of any coefficients: p has those of i - 8 … i + 8.
+// Seventeen points with arbitrary coefficients: p has the coefficients of i - 8 … i + 8.
 template <typename T>
 void any(const void *const *in, void *const *out, const std::uint64_t *n, const double *p)
 {

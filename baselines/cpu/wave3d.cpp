@@ -1,9 +1,9 @@
-// Waves in a periodic box, of second order in time and of 8th in space.
+// Waves in a periodic box, of 2nd order in time and of 8th order in space.
 //
-// in: (c Δt / h)² at each point, x fastest. out: the field and the field a step before; each
-// step writes over the older one, so that after s steps field s % 2 is the result. n: nx, ny,
-// nz, s. p: the weight of a point itself, and those of its neighbours along x, along y and
-// along z, the nearest first.
+// in: (c Δt / h)² at each point, x fastest. out: the field, and the field one step earlier. Each
+// step overwrites the older one, so after s steps field s % 2 is the result. n: nx, ny, nz, s. p:
+// the weight of the point itself, then the weights of its neighbours along x, along y and along z,
+// the nearest first.
 
 #include "peer.h"
 
@@ -11,7 +11,7 @@ namespace {
 
 constexpr int RADIUS = 4;
 
-// `place` along a periodic axis of n.
+// `place` wrapped into a periodic axis of n points.
 inline std::int64_t around(std::int64_t place, std::int64_t n)
 {
     place %= n;
@@ -27,7 +27,7 @@ template <typename T> struct Step {
             cx[m] = T(p[1 + m]), cy[m] = T(p[1 + RADIUS + m]), cz[m] = T(p[1 + 2 * RADIUS + m]);
     }
 
-    // Row j of plane k, over that of a step before.
+    // Updates row j of plane k, and overwrites the row of the earlier step.
     void row(const T *now, T *past, const T *courant, const std::uint64_t *n, std::int64_t j,
              std::int64_t k) const
     {
@@ -47,7 +47,7 @@ template <typename T> struct Step {
         T *__restrict result = past + (k * ny + j) * nx;
         const T *__restrict c2 = courant + (k * ny + j) * nx;
         const Step c = *this;
-        // The point, with the sum along x.
+        // The new value at point i, given the sum along x.
         const auto point = [=](std::int64_t i, T along_x) {
             const T sum = c.own * u[i] + along_x + c.cy[0] * (n1[i] + s1[i]) +
                           c.cy[1] * (n2[i] + s2[i]) + c.cy[2] * (n3[i] + s3[i]) +

@@ -1,9 +1,8 @@
-//! The C++ with OpenMP in `baselines/cpu/`, compiled with this machine's compiler
-//! where there is one.
+//! Compiles the C++ with OpenMP in `baselines/cpu/` with this machine's compiler, if it has one.
 //!
-//! The sources are part of this crate, so that `halo-bench` compiles them on whatever
-//! machine it is carried to. They become one shared library for each of several sets of
-//! flags: which of them is the fastest differs from one piece of work to the next.
+//! The sources are part of this crate, so that `halo-bench` can compile them on every machine to
+//! which it is copied. There is one shared library for each of several sets of flags, because the
+//! fastest set depends on the work.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -17,7 +16,7 @@ macro_rules! sources {
     };
 }
 
-/// Names and texts; the first is what the others include.
+/// Names and texts of the sources; the others include the first.
 const SOURCES: &[(&str, &str)] = sources! {
     "peer.h",
     "machine.cpp",
@@ -32,16 +31,16 @@ const SOURCES: &[(&str, &str)] = sources! {
     "wave3d.cpp",
 };
 
-/// Flags that code is compiled with, and what readers know them by.
+/// A set of compiler flags, with a name for readers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flags {
-    /// Short, for tables.
+    /// A short name for tables.
     pub name: &'static str,
-    /// As the compiler takes them.
+    /// The arguments of the compiler.
     pub flags: &'static [&'static str],
 }
 
-/// The sets of flags that are tried.
+/// The sets of flags to try.
 pub const FLAGS: &[Flags] = &[
     Flags {
         name: "-O3",
@@ -58,19 +57,19 @@ pub const FLAGS: &[Flags] = &[
     },
 ];
 
-/// A compiler of C++.
+/// A C++ compiler.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Compiler {
     program: PathBuf,
-    /// The words between the program and its own flags, where `CXX` has some.
+    /// Arguments before all other flags, if `CXX` has some.
     arguments: Vec<String>,
     version: String,
 }
 
-/// Why there is no compiler on this machine.
+/// The reason why there is no usable compiler on this machine.
 #[derive(Debug, thiserror::Error)]
 pub enum NoCompiler {
-    /// There is none.
+    /// There is no compiler.
     #[error(
         "found no C++ compiler: CXX is not set, and PATH has neither c++ nor g++ nor clang++; install one with OpenMP, or set CXX"
     )]
@@ -83,12 +82,12 @@ pub enum NoCompiler {
         program: String,
     },
 
-    /// There is one, but it does not even say its version.
+    /// There is a compiler, but it does not print its version.
     #[error("{} does not run: {why}", program.display())]
     Unusable {
         /// The program that was found.
         program: PathBuf,
-        /// What the system or the program said.
+        /// The error of the system, or the output of the program.
         why: String,
     },
 }
@@ -101,7 +100,7 @@ pub enum Error {
     Write {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: std::io::Error,
     },
 
@@ -110,20 +109,20 @@ pub enum Error {
     Start {
         /// The program.
         program: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: std::io::Error,
     },
 
-    /// The compiler refused the sources.
+    /// The compiler rejected the sources.
     #[error("{} does not compile baselines/cpu with {flags} ({status}): {output}", program.display())]
     Refused {
         /// The program.
         program: PathBuf,
-        /// The flags it was given.
+        /// The flags that were used.
         flags: String,
-        /// How it ended.
+        /// Its exit status.
         status: ExitStatus,
-        /// Its own words.
+        /// Its output.
         output: String,
     },
 }
@@ -133,12 +132,12 @@ impl Compiler {
     ///
     /// # Errors
     ///
-    /// [`NoCompiler`], where there is none or it does not run.
+    /// [`NoCompiler`] if there is none or it does not run.
     pub fn find() -> Result<Self, NoCompiler> {
         Self::find_in(&toolchain::path_folders(), std::env::var_os("CXX"))
     }
 
-    /// The compiler of this name, or the first one in these folders.
+    /// The compiler that `cxx` names, or the first one in these folders.
     pub fn find_in(folders: &[PathBuf], cxx: Option<OsString>) -> Result<Self, NoCompiler> {
         let named = cxx.unwrap_or_default();
         let named = named.to_string_lossy();
@@ -158,7 +157,7 @@ impl Compiler {
             }
             None => {
                 let names = ["c++", "g++", "clang++"];
-                // The first name that is anywhere, not the first folder that has one.
+                // Names have priority over folders: the first name that any folder has.
                 let found = names
                     .iter()
                     .find_map(|name| toolchain::find_in(folders, &[name]));
@@ -189,17 +188,17 @@ impl Compiler {
         })
     }
 
-    /// Its first line of `--version`: "g++ (Debian 12.2.0-14) 12.2.0".
+    /// The first line of its `--version`: "g++ (Debian 12.2.0-14) 12.2.0".
     pub fn version(&self) -> &str {
         &self.version
     }
 
-    /// Everything in `baselines/cpu/`, compiled with these flags, as a shared library
-    /// in `folder`, which is empty before.
+    /// Compiles everything in `baselines/cpu/` with these flags to a shared library in `folder`,
+    /// which must be empty.
     ///
     /// # Errors
     ///
-    /// [`Error`], with the compiler's own words where it refuses the sources.
+    /// [`Error`], with the compiler's output if it rejects the sources.
     pub fn library(&self, flags: Flags, folder: &Path) -> Result<PathBuf, Error> {
         for (name, text) in SOURCES {
             let path = folder.join(name);
@@ -212,8 +211,8 @@ impl Compiler {
         compile.args(flags.flags).args(&units);
         self.run(compile, flags)?;
 
-        // Linked without those flags: with -Ofast a library would change, as it is loaded,
-        // how the whole process computes with subnormal numbers.
+        // Links without those flags: loading a library that was linked with -Ofast would make the
+        // whole process flush subnormal numbers.
         let library = folder.join(format!(
             "{}halo_peers{}",
             std::env::consts::DLL_PREFIX,
@@ -251,7 +250,7 @@ impl Compiler {
     }
 }
 
-/// The first line that says anything.
+/// The first line that is not empty.
 fn version(said: &str) -> Option<&str> {
     said.lines().map(str::trim).find(|line| !line.is_empty())
 }
@@ -288,7 +287,7 @@ mod tests {
                     assert!(bytes.windows(name.len()).any(|window| window == name));
                     compiled += 1;
                 }
-                // Not every machine has vectors of 512 bits.
+                // Some machines have no vectors of 512 bits.
                 Err(error) => assert!(flags.name.contains("512"), "{error}"),
             }
         }
@@ -315,12 +314,12 @@ mod tests {
         }
     }
 
-    /// A program that stands for a compiler.
+    /// A fake compiler.
     #[cfg(unix)]
     fn stand_in(folder: &Path, name: &str, script: &str) -> PathBuf {
         let program = folder.join(name);
-        // By a process of its own: a program cannot be started while anyone has it open
-        // for writing, as a child of another test might, inherited from this process.
+        // A separate process writes the program. A program cannot start while a process has it open
+        // for writing, and a child of another test could inherit the open file from this process.
         let written = Command::new("sh")
             .args(["-c", r#"printf '%s' "$1" >"$2" && chmod +x "$2""#, "sh"])
             .arg(format!("#!/bin/sh\n{script}\n"))
@@ -343,7 +342,7 @@ mod tests {
         };
         assert_eq!(version(None), "clang 1");
         stand_in(second.path(), "g++", "echo gcc 2");
-        // By name, not by folder.
+        // Names have priority over folders.
         assert_eq!(version(None), "gcc 2");
         assert_eq!(version(Some("")), "gcc 2");
         assert_eq!(version(Some("clang++")), "clang 1");

@@ -1,17 +1,16 @@
 //! Compiles the CUDA C++ baselines in `baselines/` with nvcc, if there is one.
 //!
-//! Their sources are part of this crate, so that `halo-bench` compiles them on
-//! whatever machine it is carried to. A baseline of a family is a cubin with
-//! kernels that have the names, the parameters and the constants of the Rust
-//! ones; CUB's reductions are a shared library with one C function, which
-//! `baselines/cub.cu` documents.
+//! The sources are part of this crate, so that `halo-bench` can compile them on every machine to
+//! which it is copied. The baseline of a family is a cubin whose kernels have the names, parameters
+//! and constants of the Rust kernels. CUB's reductions are a shared library with one C function,
+//! which `baselines/cub.cu` documents.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 
 use cargo_halo::toolchain;
 
-/// Source of the baseline of a family.
+/// The source of the baseline of a family.
 struct Source {
     family: &'static str,
     text: &'static str,
@@ -26,8 +25,8 @@ macro_rules! sources {
     };
 }
 
-/// Contraction of products and sums is left as nvcc does it: where bits count,
-/// the sources say fmaf themselves.
+/// The sources. nvcc's contraction of products and sums stays on: where bits matter, the sources
+/// use fmaf explicitly.
 const SOURCES: &[Source] = sources! {
     // Families, which `cargo xtask tidy --write` lists.
     "derivative3d",
@@ -51,7 +50,7 @@ pub struct Toolchain {
     version: String,
 }
 
-/// Why there are no baselines on this machine.
+/// The reason why this machine cannot compile the baselines.
 #[derive(Debug, thiserror::Error)]
 pub enum NoToolchain {
     /// There is no nvcc.
@@ -60,12 +59,12 @@ pub enum NoToolchain {
     )]
     NotFound,
 
-    /// There is one, but it does not even say its version.
+    /// There is an nvcc, but it does not print its version.
     #[error("{} does not run: {why}", nvcc.display())]
     Unusable {
         /// The program that was found.
         nvcc: PathBuf,
-        /// What the system or the program said.
+        /// The error of the system, or the output of the program.
         why: String,
     },
 }
@@ -80,7 +79,7 @@ pub enum Error {
         family: String,
     },
 
-    /// The target is not one of nvcc's.
+    /// nvcc has no such target.
     #[error("{arch} is not a GPU architecture; expected one like sm_90")]
     BadArch {
         /// The requested architecture.
@@ -94,7 +93,7 @@ pub enum Error {
         action: &'static str,
         /// The file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: std::io::Error,
     },
 
@@ -103,20 +102,20 @@ pub enum Error {
     Start {
         /// The program.
         nvcc: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: std::io::Error,
     },
 
-    /// The compiler refused the source.
+    /// The compiler rejected the source.
     #[error("nvcc does not compile baselines/{name}.cu for {arch} ({status}): {output}")]
     Nvcc {
-        /// The source without its ending.
+        /// The name of the source, without its extension.
         name: &'static str,
-        /// The architecture compiled for.
+        /// The target architecture.
         arch: String,
-        /// How nvcc ended.
+        /// The exit status of nvcc.
         status: ExitStatus,
-        /// nvcc's own words.
+        /// The output of nvcc.
         output: String,
     },
 }
@@ -137,12 +136,12 @@ pub fn families() -> Vec<&'static str> {
     SOURCES.iter().map(|source| source.family).collect()
 }
 
-/// What nvcc made of a baseline.
+/// A compiled baseline.
 #[derive(Debug)]
 pub struct Compiled {
-    /// The machine code, as `cuModuleLoadData` takes it.
+    /// The machine code, for `cuModuleLoadData`.
     pub cubin: Vec<u8>,
-    /// What ptxas said of each kernel's registers, spills and shared memory.
+    /// ptxas's output about each kernel: registers, spills and shared memory.
     pub resources: String,
 }
 
@@ -152,7 +151,7 @@ impl Toolchain {
     ///
     /// # Errors
     ///
-    /// [`NoToolchain`], where there is none or it does not run.
+    /// [`NoToolchain`] if there is none or it does not run.
     pub fn find() -> Result<Self, NoToolchain> {
         Self::find_in(&toolchain::cuda_folders())
     }
@@ -160,8 +159,8 @@ impl Toolchain {
     /// The first nvcc in these folders.
     pub fn find_in(folders: &[PathBuf]) -> Result<Self, NoToolchain> {
         let found = toolchain::find_in(folders, &["nvcc"]).ok_or(NoToolchain::NotFound)?;
-        // nvcc looks for the rest of the toolkit beside the name it was called
-        // by, which a link to it is not.
+        // nvcc looks for the rest of the toolkit next to the path by which it was called, so a
+        // symbolic link must be resolved.
         let nvcc = found
             .canonicalize()
             .ok()
@@ -196,16 +195,16 @@ impl Toolchain {
         &self.version
     }
 
-    /// The baseline of `family` as machine code for `arch`, e.g. `sm_90`.
+    /// Compiles the baseline of `family` to machine code for `arch`, e.g. `sm_90`.
     ///
     /// # Errors
     ///
-    /// [`Error`], with nvcc's own words where it refuses the source.
+    /// [`Error`], with nvcc's output if it rejects the source.
     pub fn cubin(&self, family: &str, arch: &str) -> Result<Vec<u8>, Error> {
         self.compile(family, arch).map(|compiled| compiled.cubin)
     }
 
-    /// As [`cubin`](Self::cubin), with what ptxas said of each kernel.
+    /// As [`cubin`](Self::cubin), with ptxas's output about each kernel.
     ///
     /// # Errors
     ///
@@ -238,7 +237,7 @@ impl Toolchain {
     }
 
     /// Compiles CUB's reductions for `arch` to a shared library in `folder`, and returns its path.
-    /// Its function is documented in `baselines/cub.cu`. It takes about 15 seconds.
+    /// `baselines/cub.cu` documents its function. Compilation takes about 15 seconds.
     ///
     /// # Errors
     ///
@@ -306,7 +305,7 @@ impl Toolchain {
     }
 }
 
-/// `13.0.88` of `Cuda compilation tools, release 13.0, V13.0.88`.
+/// The version `13.0.88` in `Cuda compilation tools, release 13.0, V13.0.88`.
 fn version(said: &str) -> Option<&str> {
     let line = said.lines().find(|line| line.contains("release "))?;
     line.rsplit_once(", V")
@@ -371,13 +370,12 @@ mod tests {
         assert!(error.to_string().contains("set CUDA_HOME"), "{error}");
     }
 
-    /// A program that stands for nvcc.
+    /// A fake nvcc.
     #[cfg(unix)]
     fn stand_in(folder: &Path, script: &str) -> Toolchain {
         let nvcc = folder.join("nvcc");
-        // By a process of its own: a program cannot be started while anyone has
-        // it open for writing, as a child of another test might, inherited from
-        // this process.
+        // A separate process writes the program. A program cannot start while a process has it open
+        // for writing, and a child of another test could inherit the open file from this process.
         let written = Command::new("sh")
             .args(["-c", r#"printf '%s' "$1" >"$2" && chmod +x "$2""#, "sh"])
             .arg(format!("#!/bin/sh\n{script}\n"))

@@ -1,6 +1,6 @@
-//! The CUDA C++, CUB and C++ with OpenMP that Halo is compared with, and their compilers.
+//! Compiles the code against which Halo is compared: CUDA C++, CUB, and C++ with OpenMP.
 //!
-//! The sources stand beside this crate, and are part of it.
+//! The sources lie next to this crate, and are part of it.
 #![forbid(unsafe_code)]
 
 pub mod cpp;

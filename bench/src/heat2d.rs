@@ -1,9 +1,9 @@
 //! Rows of heat2d. In f32: an iteration by each of the five textbook kernels. In f32 and f64: an
 //! iteration by `heat2d_march_*`; passes of several iterations by `heat2d_temporal_*`; the
 //! textbook's number of iterations in one launch by `heat2d_resident_*`, where the plate fits on
-//! the device; an iteration by `heat2d_general_*` with a source and insulated bottom and top; a
-//! step in time of such a plate by `heat2d_step_*`. On the CPU the port has the same rows, and
-//! `plane` adds user-written stencils.
+//! the device; an iteration by `heat2d_heated_*` with a source and insulated bottom and top; a step
+//! in time of such a plate by `heat2d_step_*` and, with the source, `heat2d_heated_step_*`. On the
+//! CPU the port has rows of the same problems, and `plane` adds user-written stencils.
 //!
 //! The timed work is one iteration after another on a plate that stays on the device. The checked
 //! work is the textbook's number of iterations from its initial plate (fewer on a large plate):
@@ -64,8 +64,7 @@ fn plan(device: &Device, size: Option<&Size>) -> Result<Plan, Error> {
             }
         ),
         boundary: Some(
-            "walls keep their temperature; heat2d_general and heat2d_step: bottom and top are \
-             insulated, with a source"
+            "walls keep their temperature; with a source and in steps, bottom and top are insulated"
                 .to_owned(),
         ),
         // A plate, its next state, and a source.
@@ -78,29 +77,37 @@ fn plan(device: &Device, size: Option<&Size>) -> Result<Plan, Error> {
 
 /// The rows in `T`. Rows of one problem share the reference that they are checked against.
 fn rows_in<T: Scalar + Element>(device: &Device, heat: Heat2d) -> Result<Vec<Box<dyn Row>>, Error> {
+    let port = |problem, many| By {
+        kernel: None,
+        problem,
+        many,
+    };
     let by: Vec<By> = match device.kind() {
-        DeviceKind::Cpu => vec![By::Port, By::ManyByPort, By::GeneralPort, By::StepPort],
+        DeviceKind::Cpu => vec![
+            port(Kind::Iteration, false),
+            port(Kind::Iteration, true),
+            port(Kind::Heated, false),
+            port(Kind::HeatedStep, false),
+        ],
         DeviceKind::Emulator | DeviceKind::Cuda => Variant::ALL
             .into_iter()
             .filter(|variant| variant.kernel::<T>().is_some())
-            .map(By::Kernel)
+            .flat_map(By::of_kernel)
             .collect(),
     };
-    let references: [Reference<T>; 3] = Default::default();
-    let [textbook, general, steps] = &references;
+    let references: [Reference<T>; 4] = Default::default();
     let row = |by: By| -> Result<Box<dyn Row>, Error> {
-        let insulated = heat.with_ends(Axis::Y, [Boundary::Neumann; 2])?;
-        let (heat, reference) = if by.is_step() {
-            (insulated.with_time_step(1.0, RATIO)?, steps)
-        } else if by.is_general() {
-            (insulated, general)
-        } else {
-            (heat, textbook)
-        };
+        let mut heat = heat;
+        if by.problem != Kind::Iteration {
+            heat = heat.with_ends(Axis::Y, [Boundary::Neumann; 2])?;
+        }
+        if by.problem.is_step() {
+            heat = heat.with_time_step(1.0, RATIO)?;
+        }
         Ok(Box::new(Iterating {
             heat,
             by,
-            reference: reference.clone(),
+            reference: references[by.problem as usize].clone(),
         }))
     };
     by.into_iter().map(row).collect()
@@ -109,9 +116,8 @@ fn rows_in<T: Scalar + Element>(device: &Device, heat: Heat2d) -> Result<Vec<Box
 /// α Δt / h² of the steps in time.
 const RATIO: f64 = 0.2;
 
-/// The source of the rows by the general kernel and port: 4 times the addend of each point in an
-/// iteration.
-fn general_source<T: Scalar>(shape: Shape2) -> Result<Field2<T>, Error> {
+/// The source of the rows that have one: 4 times the addend of each point in an iteration.
+fn source_of_rows<T: Scalar>(shape: Shape2) -> Result<Field2<T>, Error> {
     Ok(Field2::from_fn(shape, |i, j| {
         T::from(((i + 2 * j) % 8) as f32 / 1024.0)
     })?)
@@ -129,52 +135,104 @@ fn iterations_to_check(heat: &Heat2d) -> usize {
 /// The expected plates of all rows, computed when the first row is checked.
 type Reference<T> = Rc<OnceCell<Field2<T>>>;
 
-/// The kernel or port of a row.
+/// The problem of a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Jacobi iterations between walls that keep their temperature.
+    Iteration,
+    /// The same with a source and with insulated bottom and top.
+    Heated,
+    /// Steps in time with insulated bottom and top.
+    Step,
+    /// The same with a source.
+    HeatedStep,
+}
+
+impl Kind {
+    const fn is_step(self) -> bool {
+        matches!(self, Self::Step | Self::HeatedStep)
+    }
+
+    const fn is_heated(self) -> bool {
+        matches!(self, Self::Heated | Self::HeatedStep)
+    }
+}
+
+/// What iterates in a row.
 #[derive(Clone, Copy)]
-enum By {
-    Kernel(Variant),
-    Port,
-    /// The textbook's number of iterations.
-    ManyByPort,
-    GeneralPort,
-    StepPort,
+struct By {
+    /// The kernel; `None` for the port.
+    kernel: Option<Variant>,
+    problem: Kind,
+    /// Whether the port makes the textbook's number of iterations.
+    many: bool,
 }
 
 impl By {
-    /// Whether the plate has Neumann boundaries and a source.
-    const fn is_general(self) -> bool {
-        matches!(self, Self::Kernel(Variant::General) | Self::GeneralPort) || self.is_step()
+    /// The rows of a kernel.
+    fn of_kernel(kernel: Variant) -> Vec<Self> {
+        let problems: &[Kind] = match kernel {
+            Variant::March => &[Kind::Iteration, Kind::Heated],
+            Variant::Step => &[Kind::Step, Kind::HeatedStep],
+            _ => &[Kind::Iteration],
+        };
+        let of = |&problem| Self {
+            kernel: Some(kernel),
+            problem,
+            many: false,
+        };
+        problems.iter().map(of).collect()
     }
 
-    /// Whether its iterations are steps in time.
-    const fn is_step(self) -> bool {
-        matches!(self, Self::Kernel(Variant::Step) | Self::StepPort)
+    /// The port, on the same problem.
+    const fn port(self) -> Self {
+        Self {
+            kernel: None,
+            many: false,
+            ..self
+        }
     }
 
     /// The number of iterations in a launch.
     fn iterations<T: Scalar>(self) -> u64 {
-        match self {
-            Self::Kernel(variant) => {
+        match self.kernel {
+            Some(variant) => {
                 variant.iterations_per_launch::<T>().min(problem::ITERATIONS) as u64
             }
-            Self::ManyByPort => problem::ITERATIONS as u64,
-            Self::Port | Self::GeneralPort | Self::StepPort => 1,
+            None if self.many => problem::ITERATIONS as u64,
+            None => 1,
         }
     }
 
     fn start<T: Scalar>(self, heat: &Heat2d, device: &Device) -> Result<Plate<T>, Error> {
         let initial = problem::hot_left_wall(heat.shape())?;
-        let plate = match self {
-            Self::Kernel(variant) => heat.plan_with(device, variant)?.start(&initial)?,
-            Self::Port | Self::ManyByPort | Self::GeneralPort | Self::StepPort => {
-                heat.start(device, &initial)?
-            }
+        let plate = match self.kernel {
+            Some(variant) => heat.plan_with(device, variant)?.start(&initial)?,
+            None => heat.start(device, &initial)?,
         };
-        Ok(if self.is_general() {
-            plate.with_source(&general_source(heat.shape())?)?
+        Ok(if self.problem.is_heated() {
+            plate.with_source(&source_of_rows(heat.shape())?)?
         } else {
             plate
         })
+    }
+
+    /// The name of the kernel or port.
+    fn name<T: Scalar>(self) -> String {
+        if let Some(variant) = self.kernel {
+            let name = match self.problem.is_heated() {
+                true => variant.heated_kernel::<T>(),
+                false => variant.kernel::<T>(),
+            };
+            return name.unwrap_or("none").to_owned();
+        }
+        let what = match self.problem {
+            Kind::Iteration if self.many => format!("{} iterations, ", problem::ITERATIONS),
+            Kind::Iteration => String::new(),
+            Kind::Heated => "insulated walls and a source, ".to_owned(),
+            Kind::Step | Kind::HeatedStep => "a step in time, ".to_owned(),
+        };
+        format!("heat2d, CPU port, {what}{}", T::NAME)
     }
 }
 
@@ -198,22 +256,12 @@ struct Iterating<T> {
 
 impl<T: Scalar + Element> Row for Iterating<T> {
     fn name(&self) -> String {
-        match self.by {
-            By::Kernel(variant) => variant.kernel::<T>().unwrap_or("none").to_owned(),
-            By::Port => format!("heat2d, CPU port, {}", T::NAME),
-            By::ManyByPort => {
-                format!("heat2d, CPU port, {} iterations, {}", problem::ITERATIONS, T::NAME)
-            }
-            By::GeneralPort => {
-                format!("heat2d, CPU port, insulated walls and a source, {}", T::NAME)
-            }
-            By::StepPort => format!("heat2d, CPU port, a step in time, {}", T::NAME),
-        }
+        self.by.name::<T>()
     }
 
     fn work(&self) -> Work {
         // A source is read and added for each point.
-        let from_source = if self.by.is_general() {
+        let from_source = if self.by.problem.is_heated() {
             self.heat.unknowns()
         } else {
             0
@@ -260,22 +308,16 @@ impl<T: Scalar> Ready<T> {
             return Ok(reference);
         }
         let iterations = iterations_to_check(&self.heat);
-        let by_port = |port: By| -> Result<_, Error> {
-            let mut plate = port.start(&self.heat, &Device::cpu())?;
+        let plate = if self.by.kernel.is_some() {
+            let mut plate = self.by.port().start(&self.heat, &Device::cpu())?;
             plate.iterate(iterations)?;
-            Ok(plate.field()?)
-        };
-        let initial = || problem::hot_left_wall(self.heat.shape());
-        let plate = match self.by {
-            By::Kernel(Variant::General) => by_port(By::GeneralPort)?,
-            By::Kernel(Variant::Step) => by_port(By::StepPort)?,
-            By::Kernel(_) => by_port(By::Port)?,
-            By::Port | By::ManyByPort => plain_loop(initial()?, None, None, iterations),
-            By::GeneralPort | By::StepPort => {
-                let source = general_source(self.heat.shape())?;
-                let ratio = self.by.is_step().then_some(T::nearest(RATIO));
-                plain_loop(initial()?, Some(&source), ratio, iterations)
-            }
+            plate.field()?
+        } else {
+            let initial = problem::hot_left_wall(self.heat.shape())?;
+            let heated = self.by.problem.is_heated();
+            let source = heated.then(|| source_of_rows(self.heat.shape())).transpose()?;
+            let ratio = self.by.problem.is_step().then_some(T::nearest(RATIO));
+            plain_loop(initial, source.as_ref(), ratio, iterations)
         };
         Ok(self.reference.get_or_init(|| plate))
     }
@@ -339,10 +381,10 @@ impl<T: Scalar + Element> Prepared for Ready<T> {
     }
 
     fn cpp(&self) -> Result<Option<Job>, Error> {
-        let ways: &[&str] = match self.by {
-            By::Port => &["plain"],
-            By::ManyByPort => &["plain", "blocked8", "blocked16"],
-            By::Kernel(_) | By::GeneralPort | By::StepPort => return Ok(None),
+        let ways: &[&str] = match (self.by.kernel, self.by.problem) {
+            (None, Kind::Iteration) if self.by.many => &["plain", "blocked8", "blocked16"],
+            (None, Kind::Iteration) => &["plain"],
+            _ => return Ok(None),
         };
         let shape = self.heat.shape();
         let initial = problem::hot_left_wall::<T>(shape)?;

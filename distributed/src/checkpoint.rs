@@ -1,15 +1,16 @@
-//! Checkpoints: states that a run is taken up from again, with the same bits, by any number of
-//! ranks and in any decomposition.
+//! Checkpoints: saved states from which any number of ranks, in any decomposition, continue a run
+//! with the same bits.
 //!
-//! [`Checkpoints`] is a folder with a folder for each checkpoint, numbered from 1 on. It has an
-//! .npy file for each field, which all ranks write at once, and `checkpoint.json` with the fields'
-//! names, lengths and checksums. It is written under a temporary name and gets its number when
-//! everything is on the disk: an incomplete checkpoint, after a kill or on a full disk, is never
-//! taken for a whole one.
+//! [`Checkpoints`] is a folder with one subfolder per checkpoint, numbered from 1. A checkpoint has
+//! an .npy file for each field, which all ranks write at once, and `checkpoint.json` with the
+//! names, lengths and checksums of these files. The ranks write it under a temporary name and
+//! rename it when everything is on the disk. So a checkpoint that a kill or a full disk has left
+//! incomplete is never taken for a complete one.
 //!
-//! Saved and restored are [plates](crate::heat2d::Plate::save), [stencils](crate::stencil::Run::save)
-//! with all their fields, among them [heat](crate::heat3d::restore) and
-//! [waves](crate::wave3d::restore) in space, and [bodies](crate::nbody::Leapfrog::save).
+//! You can save and restore [plates](crate::heat2d::Plate::save),
+//! [stencils](crate::stencil::Run::save) with all their fields (so also
+//! [heat](crate::heat3d::restore) and [waves](crate::wave3d::restore) in space), and
+//! [bodies](crate::nbody::Leapfrog::save).
 //!
 //! ```
 //! use halo_distributed::checkpoint::Checkpoints;
@@ -31,7 +32,7 @@
 //!     plate.iterate(40)?;
 //!     plate.field()
 //! })?;
-//! // Another day, two ranks go on, in columns.
+//! // Later, two ranks continue, in columns.
 //! let plates = run(2, |communicator| {
 //!     let columns = Decomposition::new([40, 30], [2, 1])?;
 //!     let Some(last) = checkpoints.last(&communicator)? else {
@@ -54,13 +55,13 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// The name of a checkpoint's description.
+/// The file that describes a checkpoint.
 const RECORD: &str = "checkpoint.json";
 
-/// The version of the record, and of the files that belong to it.
+/// The version of the format: of the record and of its files.
 const FORMAT: u32 = 1;
 
-/// A folder of checkpoints of one run.
+/// A folder with the checkpoints of one run.
 #[derive(Debug, Clone)]
 pub struct Checkpoints {
     folder: PathBuf,
@@ -68,7 +69,7 @@ pub struct Checkpoints {
 }
 
 impl Checkpoints {
-    /// Those in this folder, which is made by the first one. All ranks must see it.
+    /// The checkpoints in `folder`. The first checkpoint creates it; all ranks must see it.
     #[must_use]
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         Self {
@@ -77,16 +78,16 @@ impl Checkpoints {
         }
     }
 
-    /// The same, keeping only the last `most` checkpoints, and at least one: each new one, once it
-    /// is whole, replaces the oldest.
+    /// Keeps only the last `most` checkpoints, and at least one: a new checkpoint, once it is
+    /// complete, replaces the oldest.
     #[must_use]
     pub fn keeping(mut self, most: usize) -> Self {
         self.keep = most.max(1);
         self
     }
 
-    /// The last one that is whole, if there is one: its record can be read, and its files have
-    /// the lengths that it says. Checksums are looked at when it is restored.
+    /// The last complete checkpoint, if there is one: its record is readable, and its files have
+    /// the recorded lengths. Restoring it checks the checksums.
     ///
     /// # Errors
     ///
@@ -95,15 +96,15 @@ impl Checkpoints {
         Ok(self.all(communicator)?.pop())
     }
 
-    /// All that are whole, the oldest first: one that turns out to be [corrupted](Error::Corrupted)
-    /// has others before it.
+    /// All complete checkpoints, the oldest first. If one turns out to be
+    /// [corrupted](Error::Corrupted), use an earlier one.
     ///
     /// # Errors
     ///
-    /// [`Error::Disagreement`] unless all ranks give the same folder; [`Error::Unfit`] for one
-    /// that another version of this library has made, in a form that this one does not know;
-    /// [`Error::File`] for a folder that cannot be read; [`Error::Elsewhere`] on the other ranks;
-    /// as [`Transport::exchange`](crate::Transport::exchange).
+    /// [`Error::Disagreement`] unless all ranks give the same folder; [`Error::Unfit`] for a
+    /// checkpoint in a format of another version of this library; [`Error::File`] for an unreadable
+    /// folder; [`Error::Elsewhere`] on the other ranks; as
+    /// [`Transport::exchange`](crate::Transport::exchange).
     pub fn all(&self, communicator: &Communicator) -> Result<Vec<Checkpoint>, Error> {
         communicator.agree("the folder of checkpoints", &self.folder)?;
         let found = by_first(communicator, || {
@@ -116,7 +117,8 @@ impl Checkpoints {
             }
             serde_json::to_vec(&found).map_err(|error| encoded(&self.folder, error))
         })?;
-        // All ranks take what the first one has found: file systems may show them different things.
+        // All ranks use the list of the first rank: a shared file system may show them different
+        // ones.
         let all = communicator.all_gather(&found.unwrap_or_default())?;
         let all: Vec<(u64, Record)> =
             serde_json::from_slice(&all[0]).map_err(|error| encoded(&self.folder, error))?;
@@ -131,14 +133,14 @@ impl Checkpoints {
         self.folder.join(format!("{number:06}"))
     }
 
-    /// The numbers of all folders that have one, in order.
+    /// The numbers of all numbered subfolders, in order.
     fn numbers(&self) -> Result<Vec<u64>, Error> {
         let mut numbers: Vec<_> = self.names()?.iter().filter_map(|it| number(it)).collect();
         numbers.sort_unstable();
         Ok(numbers)
     }
 
-    /// The names in the folder; empty where there is no folder.
+    /// The names in the folder; empty if it does not exist.
     fn names(&self) -> Result<Vec<String>, Error> {
         let entries = match fs::read_dir(&self.folder) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -152,7 +154,7 @@ impl Checkpoints {
         Ok(names)
     }
 
-    /// Begins one, which [`Writer::finish`] ends.
+    /// Begins to write a checkpoint; [`Writer::finish`] completes it.
     pub(crate) fn begin<'a>(
         &'a self,
         communicator: &'a Communicator,
@@ -197,10 +199,10 @@ impl Checkpoints {
     }
 }
 
-/// How the name of a folder ends that is being written.
+/// The suffix of the folder of an incomplete checkpoint.
 const PART: &str = ".part";
 
-/// The number that is a name.
+/// The number of a checkpoint from the name of its folder.
 fn number(name: &str) -> Option<u64> {
     let digits = name.len() >= 6 && name.bytes().all(|byte| byte.is_ascii_digit());
     name.parse().ok().filter(|_| digits)
@@ -210,16 +212,16 @@ fn encoded(path: &Path, error: serde_json::Error) -> Error {
     failed("write the record of", path)(error.into())
 }
 
-/// What a checkpoint is of.
+/// The identity of the computation in a checkpoint: [`Checkpoint::require`] compares it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Of {
     /// The family.
     pub(crate) family: String,
-    /// The type of its numbers.
+    /// The type of the elements.
     pub(crate) element: String,
     /// Points of the whole grid along each axis, or bodies.
     pub(crate) points: Vec<usize>,
-    /// The problem, with all parameters that the bits depend on.
+    /// The problem, with all parameters that change the bits.
     pub(crate) problem: String,
 }
 
@@ -238,19 +240,19 @@ struct Record {
 struct Field {
     file: String,
     bytes: u64,
-    /// In hexadecimal digits: not all programs read numbers of 64 bits.
+    /// In hexadecimal digits, because some programs read JSON numbers as f64.
     checksum: String,
 }
 
 impl Record {
-    /// That of the checkpoint at `path`, if it is whole.
+    /// The record of the checkpoint at `path`, if the checkpoint is complete.
     fn whole(path: &Path) -> Result<Option<Self>, Error> {
         let file = path.join(RECORD);
         let text = match fs::read(&file) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             text => text.map_err(failed("read", &file))?,
         };
-        /// What records of every form have.
+        /// The part that records of every version have.
         #[derive(Deserialize)]
         struct Any {
             format: u32,
@@ -277,7 +279,7 @@ impl Record {
     }
 }
 
-/// A checkpoint that was found to be whole.
+/// A complete checkpoint.
 #[derive(Debug, Clone)]
 pub struct Checkpoint {
     path: PathBuf,
@@ -291,19 +293,19 @@ impl Checkpoint {
         &self.path
     }
 
-    /// How many steps had been taken when it was made.
+    /// The number of steps taken before it was saved.
     #[must_use]
     pub const fn steps(&self) -> u64 {
         self.record.steps
     }
 
-    /// The version of this library that has made it.
+    /// The version of this library that wrote it.
     #[must_use]
     pub fn library(&self) -> &str {
         &self.record.library
     }
 
-    /// Refuses to be of something else.
+    /// Fails unless the checkpoint is of the family, type, shape and problem `of`.
     pub(crate) fn require(&self, communicator: &Communicator, of: &Of) -> Result<(), Error> {
         communicator.agree("the checkpoint", &(&self.path, of))?;
         let own = &self.record.of;
@@ -389,7 +391,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Makes it a whole one, and returns its folder.
+    /// Completes the checkpoint, and returns its folder.
     pub(crate) fn finish(self) -> Result<PathBuf, Error> {
         let Self {
             checkpoints,
@@ -421,7 +423,7 @@ impl Writer<'_> {
     }
 }
 
-/// Has the names in a folder written to the disk, where systems do that for folders.
+/// Writes the names in a folder to the disk, on systems that can.
 fn sync_folder(path: &Path) -> Result<(), Error> {
     if cfg!(unix) {
         let synced = File::open(path).and_then(|folder| folder.sync_all());

@@ -1,4 +1,4 @@
-//! A rank's way to the others.
+//! [`Communicator`]: connects a rank to the others.
 
 use crate::threads::Thread;
 use crate::{Arrival, Error, Expected, Incoming, Outgoing, Parcel, Transport};
@@ -7,9 +7,9 @@ use std::cell::Cell;
 use std::fmt;
 use std::time::Duration;
 
-/// A rank, and its way to the others.
+/// A rank, with its connection to the other ranks.
 ///
-/// Calls that several ranks take part in are made by all of them, in the same order.
+/// All ranks make the collective calls, in the same order.
 ///
 /// ```
 /// use halo_distributed::Communicator;
@@ -25,15 +25,15 @@ pub struct Communicator {
     transport: Box<dyn Transport>,
     deadline: Duration,
     rims: Ahead,
-    /// Whether this rank does work that is recorded.
+    /// Whether this rank is recording its work.
     recording: Cell<bool>,
 }
 
-/// Whether points at cuts are computed ahead of the others: [`Communicator::with_rims`].
+/// When the points at cuts are computed before the other points: see [`Communicator::with_rims`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Ahead {
-    /// Where that hides more than it costs: on CUDA devices and in the emulator; on CPUs among
-    /// ranks of several machines, where it makes few more points.
+    /// Where it saves time: on CUDA devices and in the emulator; on CPUs only among ranks of
+    /// several machines, and only if few more points are computed.
     #[default]
     WherePaid,
     /// Wherever blocks are thick enough.
@@ -42,7 +42,7 @@ pub enum Ahead {
     Never,
 }
 
-/// How long a rank waits for another one, if nothing else is said.
+/// How long a rank waits for another one by default.
 const DEADLINE: Duration = Duration::from_secs(60);
 
 impl Communicator {
@@ -54,7 +54,7 @@ impl Communicator {
         Self::over(alone)
     }
 
-    /// Ranks of this process, to be given to a thread each; [`run`](crate::run) does that.
+    /// Ranks of this process, one for each thread. [`run`](crate::run) starts the threads as well.
     ///
     /// # Errors
     ///
@@ -71,14 +71,14 @@ impl Communicator {
         Ok(Thread::all(ranks).into_iter().map(Self::over).collect())
     }
 
-    /// This process's rank among the launcher's processes: by MPI, in a program with the feature
-    /// `mpi`; a single rank without a launcher.
+    /// The rank of this process among the launcher's processes, over MPI (with the feature `mpi`);
+    /// without a launcher, a single rank.
     ///
     /// ```
     /// use halo_distributed::Communicator;
     ///
     /// # fn main() -> Result<(), halo_distributed::Error> {
-    /// // One rank here, and as many as are asked for under `mpirun -n 4` or `srun -n 4`.
+    /// // One rank here, four under `mpirun -n 4` or `srun -n 4`.
     /// let communicator = Communicator::from_launcher()?;
     /// assert!(communicator.rank() < communicator.size());
     /// # Ok(())
@@ -88,7 +88,7 @@ impl Communicator {
     /// # Errors
     ///
     /// As `Communicator::mpi`; [`Error::NoMpi`] where a launcher has started several ranks of a
-    /// program that was built without MPI, which would each do everything.
+    /// program that was built without MPI: each of them would do all the work.
     pub fn from_launcher() -> Result<Self, Error> {
         #[cfg(feature = "mpi")]
         return Self::mpi();
@@ -102,7 +102,7 @@ impl Communicator {
         }
     }
 
-    /// Fails on all ranks unless they are of programs with the same version of this library.
+    /// Fails on all ranks unless their programs use the same version of this library.
     #[cfg_attr(
         not(feature = "mpi"),
         allow(dead_code, reason = "threads have the same")
@@ -111,7 +111,7 @@ impl Communicator {
         self.agree("the version of halo-distributed", &version)
     }
 
-    /// A rank whose messages go by this transport.
+    /// A rank that sends its messages over this transport.
     #[must_use]
     pub fn over(transport: impl Transport + 'static) -> Self {
         Self {
@@ -128,18 +128,18 @@ impl Communicator {
         (self.transport, self.deadline, self.rims)
     }
 
-    /// The same rank, which waits this long for another one; 60 seconds if nothing else is
-    /// said. It counts anew for each message.
+    /// Sets how long this rank waits for another one; the default is 60 seconds. The deadline
+    /// starts anew for each message.
     #[must_use]
     pub fn with_deadline(mut self, deadline: Duration) -> Self {
         self.deadline = deadline;
         self
     }
 
-    /// The same rank, for whose plates and stencils the points that neighbours need are computed
-    /// ahead of the others, as `ahead` says; all ranks say the same. They are sent while the others
-    /// are computed, and no result has other bits. The price is that some planes at the cuts, six
-    /// times the width of the ghost points along each axis that is cut, are computed twice.
+    /// Sets when plates and stencils compute the points that neighbours need before the other
+    /// points. All ranks give the same `ahead`. A rank sends the points for its neighbours while it
+    /// computes the others, and the results have the same bits. The cost: along each axis that is
+    /// cut, 6 w planes are computed twice, where w is the width of the ghost points.
     ///
     /// ```
     /// use halo_distributed::{Ahead, Decomposition, Error, heat2d};
@@ -169,22 +169,22 @@ impl Communicator {
         self
     }
 
-    /// What [`with_rims`](Self::with_rims) has said.
+    /// The setting of [`with_rims`](Self::with_rims).
     pub(crate) const fn rims(&self) -> Ahead {
         self.rims
     }
 
-    /// Whether not all ranks are on one machine.
+    /// Whether the ranks are on more than one machine.
     pub(crate) fn is_across_machines(&self) -> bool {
         self.transport.is_across_machines()
     }
 
-    /// Whether this rank does work that is recorded; to be changed by [`record`](Self::record).
+    /// Whether this rank is recording; [`record`](Self::record) sets it.
     pub(crate) const fn recording(&self) -> &Cell<bool> {
         &self.recording
     }
 
-    /// Whether the work at hand is recorded: what it does must not depend on what was done before.
+    /// Whether this rank is recording. Recorded work must not depend on earlier work.
     pub(crate) const fn is_recording(&self) -> bool {
         self.recording.get()
     }
@@ -197,12 +197,12 @@ impl Communicator {
         })
     }
 
-    /// Recorded exchanges have been given to `device` again.
+    /// Notes that a replay has given recorded exchanges to `device`.
     pub(crate) fn replayed(&self, device: &Device) -> Result<(), Error> {
         self.transport.replayed(device, self.deadline)
     }
 
-    /// The number of this rank, from 0 on.
+    /// The number of this rank, from 0.
     #[must_use]
     pub fn rank(&self) -> usize {
         self.transport.rank()
@@ -214,24 +214,24 @@ impl Communicator {
         self.transport.size()
     }
 
-    /// The number of this rank among the ranks of its machine, from 0 on.
+    /// The number of this rank among the ranks of its machine, from 0.
     #[must_use]
     pub fn local_rank(&self) -> usize {
         self.transport.local_rank()
     }
 
-    /// What the messages go by, for people.
+    /// The name of the transport, for people.
     #[must_use]
     pub fn transport(&self) -> String {
         self.transport.name()
     }
 
-    /// The CUDA device of this rank, or the CPU where there is none: the ranks of a machine have its
-    /// devices in turn.
+    /// The CUDA device of this rank, or the CPU if there is none. The ranks of a machine take its
+    /// devices round-robin.
     ///
     /// # Errors
     ///
-    /// [`Error::Device`] where there is a CUDA device that cannot be opened.
+    /// [`Error::Device`] if there is a CUDA device that cannot be opened.
     pub fn device(&self) -> Result<Device, Error> {
         match Device::cuda_count() {
             Ok(count) if count > 0 => Ok(Device::cuda(self.local_rank() % count)?),
@@ -252,7 +252,7 @@ impl Communicator {
         self.transport.exchange(outgoing, incoming, self.deadline)
     }
 
-    /// Begins to send and receive messages of devices, which [`Arrival`] ends.
+    /// Begins to send and receive messages of devices; [`Arrival`] ends the exchange.
     ///
     /// # Errors
     ///
@@ -267,8 +267,8 @@ impl Communicator {
             .begin(device, outgoing, incoming, self.deadline)
     }
 
-    /// Waits until pending exchanges have ended on the device too, or have failed. To be called
-    /// before waiting for the device itself, which has no deadline.
+    /// Waits until pending exchanges have ended, or failed, on the device too. Call it before you
+    /// wait for the device itself, because that wait has no deadline.
     ///
     /// # Errors
     ///
@@ -277,13 +277,13 @@ impl Communicator {
         self.transport.settle(self.deadline)
     }
 
-    /// The elements that each rank gives, in the order of the ranks, which need not give
-    /// equally many.
+    /// Collects the elements of all ranks on every rank, in the order of the ranks. Ranks may give
+    /// different numbers of elements.
     ///
     /// # Errors
     ///
-    /// As [`Transport::exchange`]; [`Error::MessageLength`] where a rank has given elements of
-    /// another size.
+    /// As [`Transport::exchange`]; [`Error::MessageLength`] if a rank gives elements of another
+    /// size.
     pub fn all_gather<T: Element>(&self, own: &[T]) -> Result<Vec<Vec<T>>, Error> {
         let all = self
             .transport
@@ -303,17 +303,17 @@ impl Communicator {
         all.into_iter().enumerate().map(elements).collect()
     }
 
-    /// What `combine` makes of the values of all ranks, in the order of the ranks: the same on
-    /// each.
+    /// Combines the values of all ranks by `combine`, in the order of the ranks. The result is the
+    /// same on every rank.
     ///
-    /// The result depends on the number of ranks unless `combine` is associative, as largest
-    /// and smallest values and sums of integers are. The addition of floating-point numbers is
-    /// not: [`sum()`](crate::sum()) is.
+    /// The result depends on the number of ranks unless `combine` is associative, as minimum,
+    /// maximum and the sum of integers are. The sum of floating-point numbers is not associative:
+    /// for the same bits on any number of ranks use [`sum()`](crate::sum()).
     ///
     /// # Errors
     ///
-    /// As [`Transport::exchange`]; [`Error::MessageLength`] where a rank has not given one
-    /// value of this size.
+    /// As [`Transport::exchange`]; [`Error::MessageLength`] if a rank does not give one value of
+    /// this size.
     pub fn all_reduce<T: Element>(&self, own: T, combine: impl Fn(T, T) -> T) -> Result<T, Error> {
         let mut all = Vec::with_capacity(self.size());
         for (peer, values) in self.all_gather(&[own])?.into_iter().enumerate() {
@@ -330,7 +330,7 @@ impl Communicator {
         Ok(all.into_iter().reduce(combine).unwrap_or(own))
     }
 
-    /// Waits until all ranks have come here.
+    /// Waits until all ranks have called it.
     ///
     /// # Errors
     ///
@@ -339,7 +339,7 @@ impl Communicator {
         self.all_gather::<u8>(&[]).map(drop)
     }
 
-    /// An error on all ranks if one of them has failed on its own in a joint operation.
+    /// Fails on all ranks if `own` is an error on any rank.
     ///
     /// ```
     /// use halo_distributed::{Error, run};
@@ -361,10 +361,10 @@ impl Communicator {
     /// The rank's own error, or [`Error::Elsewhere`]; as [`Transport::exchange`].
     pub fn together<R>(&self, own: Result<R, Error>) -> Result<R, Error> {
         let message = own.as_ref().err().map(ToString::to_string);
-        // A byte before it, as a message may be empty.
+        // A byte before the message, which may be empty.
         let words = message.map_or(Vec::new(), |message| [b"!", message.as_bytes()].concat());
         let all = match self.all_gather(&words) {
-            // An error of its own says more than that the others did not hear of it.
+            // The rank's own error says more than the failure to report it.
             Err(error) => return own.and(Err(error)),
             Ok(all) => all,
         };
@@ -399,21 +399,21 @@ impl Communicator {
     }
 }
 
-/// How many ranks a launcher says that it has started.
+/// The number of ranks that a launcher says it has started.
 pub(crate) struct Launched {
-    /// Where it says so.
+    /// The environment variable with the number.
     pub(crate) variable: &'static str,
     pub(crate) ranks: usize,
 }
 
-/// Where launchers of MPI programs say it: Open MPI's, MPICH's and their kin.
+/// The variables of MPI launchers: of Open MPI, of MPICH and its relatives, and of PMIx.
 const SIZES: [&str; 3] = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_SIZE"];
 
-/// Slurm sets it. Processes that another launcher has started by way of `srun` have it too, with
+/// Slurm's variable. Processes that another launcher starts through `srun` have it as well, with
 /// another meaning.
 const SLURM: &str = "SLURM_STEP_NUM_TASKS";
 
-/// What launchers say in the environment of this process.
+/// The numbers of ranks that launchers have set in the environment of this process.
 pub(crate) fn launched_ranks() -> Vec<Launched> {
     let told = |variable| {
         let ranks = std::env::var(variable).ok()?.parse().ok()?;

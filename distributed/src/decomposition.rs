@@ -1,4 +1,4 @@
-//! Which points of a grid are whose.
+//! [`Decomposition`]: cuts a grid into blocks, one for each rank.
 
 use crate::error::require_rank;
 use crate::{Communicator, Error};
@@ -15,8 +15,8 @@ pub enum Side {
 
 /// A grid of `D` axes, the first of which is the fastest, cut into blocks: one for each rank.
 ///
-/// Along each axis the points are shared as equally as whole numbers allow; the first blocks
-/// get one more. Ranks count along the first axis fastest, as points do.
+/// Along each axis the blocks differ by at most one point; the first blocks are the larger ones.
+/// Ranks are numbered with the first axis fastest, as points are.
 ///
 /// ```
 /// use halo_distributed::{Decomposition, Side};
@@ -27,7 +27,7 @@ pub enum Side {
 /// let extents = [0, 1, 2].map(|rank| slabs.block(rank).map(|block| block.extents[1]));
 /// assert!(matches!(extents, [Ok(4), Ok(3), Ok(3)]));
 ///
-/// // 6 ranks share a wide plate in 3 × 2 blocks: those have the least surface.
+/// // 6 ranks share a wide plate in 3 × 2 blocks, which have the least surface.
 /// let blocks = Decomposition::least_surface([90, 50], 6)?;
 /// assert_eq!(blocks.parts(), [3, 2]);
 /// assert_eq!(blocks.neighbour(4, 0, Side::Low)?, Some(3));
@@ -47,7 +47,7 @@ pub struct Decomposition<const D: usize> {
 pub struct Block<const D: usize> {
     /// The first point along each axis.
     pub start: [usize; D],
-    /// How many points there are along each axis.
+    /// Its points along each axis.
     pub extents: [usize; D],
 }
 
@@ -71,8 +71,8 @@ impl<const D: usize> Decomposition<D> {
     ///
     /// # Errors
     ///
-    /// [`Error::TooManyRanks`] unless each axis has at least as many points as parts, and at
-    /// least one part; also for more ranks than can be counted.
+    /// [`Error::TooManyRanks`] unless each axis has at least one part and at least as many points
+    /// as parts; also if the number of ranks exceeds a `usize`.
     pub fn new(points: [usize; D], parts: [usize; D]) -> Result<Self, Error> {
         let ranks = parts
             .iter()
@@ -91,7 +91,7 @@ impl<const D: usize> Decomposition<D> {
         })
     }
 
-    /// Cut along the last axis alone: each block is one piece of the whole array.
+    /// Cuts along the last axis only: each block is contiguous in the whole array.
     ///
     /// # Errors
     ///
@@ -104,17 +104,17 @@ impl<const D: usize> Decomposition<D> {
         Self::new(points, parts)
     }
 
-    /// Cut along all axes but the first, such that the cuts have the fewest points.
+    /// Cuts along all axes but the first, so that the cuts have the fewest points.
     ///
     /// # Errors
     ///
-    /// [`Error::TooManyRanks`] where no cut gives each rank a point.
+    /// [`Error::TooManyRanks`] if no decomposition gives each rank a point.
     pub fn pencils(points: [usize; D], ranks: usize) -> Result<Self, Error> {
         Self::fewest(points, ranks, 1)
     }
 
-    /// Cut along any axes, such that the cuts have the fewest points. Of equals the one that is
-    /// cut most along the last axes.
+    /// Cuts along any axes, so that the cuts have the fewest points. Of equal ones it takes the one
+    /// that is cut most along the last axes.
     ///
     /// # Errors
     ///
@@ -123,7 +123,8 @@ impl<const D: usize> Decomposition<D> {
         Self::fewest(points, ranks, 0)
     }
 
-    /// Of the cuts that leave the first `whole` axes whole, the one with the fewest ghost points.
+    /// Of the decompositions that do not cut the first `whole` axes, the one with the fewest ghost
+    /// points.
     fn fewest(points: [usize; D], ranks: usize, whole: usize) -> Result<Self, Error> {
         let mut best = None;
         let mut parts = [1; D];
@@ -144,11 +145,11 @@ impl<const D: usize> Decomposition<D> {
         }
     }
 
-    /// The same grid, whose last point along `axis` is next to the first.
+    /// Makes the grid periodic along `axis`: its last point is next to the first.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidParameter`] for an axis that it does not have.
+    /// [`Error::InvalidParameter`] for an axis that the grid does not have.
     pub fn periodic(mut self, axis: usize) -> Result<Self, Error> {
         check_axis::<D>(axis)?;
         self.periodic[axis] = true;
@@ -167,8 +168,7 @@ impl<const D: usize> Decomposition<D> {
         self.parts
     }
 
-    /// Whether the last point along `axis` is next to the first; not along an axis that the
-    /// grid does not have.
+    /// Whether the grid is periodic along `axis`; false for an axis that it does not have.
     #[must_use]
     pub fn is_periodic(&self, axis: usize) -> bool {
         self.periodic.get(axis).is_some_and(|periodic| *periodic)
@@ -199,11 +199,11 @@ impl<const D: usize> Decomposition<D> {
         Ok(Block { start, extents })
     }
 
-    /// What `value` says for each point of a rank, the first axis fastest.
+    /// The results of `value` at each point of a rank, the first axis fastest.
     ///
     /// # Errors
     ///
-    /// [`Error::NoSuchRank`]; [`Error::Device`] for more than there is memory for.
+    /// [`Error::NoSuchRank`]; [`Error::Device`] if there is not enough memory.
     pub fn values<T>(
         &self,
         rank: usize,
@@ -215,7 +215,7 @@ impl<const D: usize> Decomposition<D> {
         Ok(values)
     }
 
-    /// The points of this rank, if there are as many ranks as blocks.
+    /// The points of this rank; fails unless there are as many ranks as blocks.
     pub(crate) fn block_among(&self, communicator: &Communicator) -> Result<Block<D>, Error> {
         communicator.agree("the decomposition", self)?;
         if self.ranks() != communicator.size() {
@@ -229,8 +229,8 @@ impl<const D: usize> Decomposition<D> {
         self.block(communicator.rank())
     }
 
-    /// The rank whose block is next to that of `rank`. `None` at an end of the grid, and along
-    /// a periodic axis that is not cut, where the block is next to itself.
+    /// The rank whose block is next to the block of `rank`. `None` at an end of the grid, and along
+    /// a periodic axis that is not cut, where the block is its own neighbour.
     ///
     /// # Errors
     ///
@@ -253,12 +253,12 @@ impl<const D: usize> Decomposition<D> {
         Ok(Some(place.iter().zip(&self.parts).rev().fold(0, number)))
     }
 
-    /// The fewest points that a block has along an axis.
+    /// The points of the thinnest block along an axis.
     pub(crate) const fn fewest_points(&self, axis: usize) -> usize {
         self.points[axis] / self.parts[axis]
     }
 
-    /// Which block along each axis a rank has.
+    /// The number of a rank's block along each axis.
     pub(crate) fn place(&self, rank: usize) -> Result<[usize; D], Error> {
         require_rank(rank, self.ranks())?;
         let mut left = rank;
@@ -271,8 +271,8 @@ impl<const D: usize> Decomposition<D> {
 }
 
 /// Calls `found` for all ways to write `ranks` as a product of parts of the axes before `axis`. The
-/// first `whole` axes are not cut, and no axis has more parts than points. Most parts of the last
-/// axes come first.
+/// first `whole` axes are not cut, and no axis has more parts than points. Ways with more parts
+/// along the last axes come first.
 fn search<const D: usize>(
     points: &[usize; D],
     parts: &mut [usize; D],

@@ -1,15 +1,15 @@
-//! Derivatives of fields that are shared by ranks.
+//! Derivatives of fields that several ranks share.
 
 use crate::{Communicator, Error, Ghosted};
 use halo_gpu::derivative3d::{FiniteDifferences3d, Plan};
 use halo_gpu::{Axis, Boundary, Grid3, Scalar, Shape3};
 
 /// A plan of `differences` for a rank's part of a field, on its device. At the rank's own points
-/// its results have the bits of one device. At ghost points they are meaningless.
+/// the results have the bits of one device; at ghost points they are meaningless.
 ///
-/// `part` has at least [`radius`](FiniteDifferences3d::radius) planes of ghost points, which
-/// are up to date when an operator is called, and its decomposition is periodic along the axes
-/// along which the grid is. All fields of an operator are cut like `part`.
+/// `part` has at least [`radius`](FiniteDifferences3d::radius) planes of ghost points, which must
+/// be up to date when an operator is called. Its decomposition is periodic along the same axes as
+/// the grid. All fields of an operator have the decomposition of `part`.
 ///
 /// ```
 /// use halo_distributed::{Decomposition, Error, Ghosted, derivative3d};
@@ -42,9 +42,10 @@ use halo_gpu::{Axis, Boundary, Grid3, Scalar, Shape3};
 /// # Errors
 ///
 /// [`Error::Disagreement`] unless all ranks give the same grid; [`Error::InvalidParameter`] for a
-/// field of another shape, too few ghost points, other ends than the decomposition's, and for an
-/// axis that is cut and [periodic with its end point](Boundary::PeriodicWithEndpoint), of which no
-/// plane may be stored twice; [`Error::Device`] where a part is too thin for one-sided stencils.
+/// field of another shape, too few ghost points, a grid and a decomposition that are not periodic
+/// along the same axes, and a cut along an axis that is [periodic with its end
+/// point](Boundary::PeriodicWithEndpoint), because no plane may be stored twice; [`Error::Device`]
+/// if a part is too thin for one-sided stencils.
 pub fn on_part<T: Scalar>(
     communicator: &Communicator,
     differences: &FiniteDifferences3d<T>,
@@ -80,7 +81,7 @@ pub fn on_part<T: Scalar>(
     let spacing = Axis::ALL.map(|axis| grid.spacing(axis));
     let mut of_part = Grid3::new(Shape3::new(nx, ny, nz), spacing)?;
     for axis in Axis::ALL {
-        // The same at both ends, or there were no differences on the grid.
+        // Both ends have the same boundary: `FiniteDifferences3d::new` requires it.
         let [boundary, _] = grid.ends(axis);
         let is_cut = cut.parts()[axis.index()] > 1;
         if is_cut && boundary == Boundary::PeriodicWithEndpoint {
@@ -91,8 +92,8 @@ pub fn on_part<T: Scalar>(
             let required = format!("periodic along {axis} as the grid is, or not as it is not");
             return invalid("the decomposition", format!("{cut:?}"), required);
         }
-        // A part has a boundary at its own ends alone, and ghost points where it has been cut,
-        // which take what a boundary there makes wrong.
+        // A part has the grid's boundary only at the grid's own ends. At cuts it has ghost points,
+        // and only their results depend on the boundary that is set there.
         let boundary = match boundary {
             Boundary::Periodic if is_cut => Boundary::Dirichlet(0.0),
             own => own,

@@ -4,15 +4,15 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What an operation of several ranks can fail with.
+/// An error of an operation of several ranks.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// An operation of this rank's own device.
+    /// An operation of this rank's own device has failed.
     #[error(transparent)]
     Device(#[from] halo_gpu::Error),
 
-    /// Another rank has not sent what this one waits for: it hangs, or is late.
+    /// Another rank has not sent an expected message before the deadline: it hangs, or is late.
     #[error(
         "rank {rank} has waited {waited:?} for rank {peer}, which is all that its deadline allows"
     )]
@@ -21,7 +21,7 @@ pub enum Error {
         rank: usize,
         /// The rank that it has waited for.
         peer: usize,
-        /// How long.
+        /// How long it has waited.
         waited: Duration,
     },
 
@@ -34,7 +34,7 @@ pub enum Error {
         peer: usize,
     },
 
-    /// Another rank has failed in what all ranks do together.
+    /// Another rank has failed in a collective operation.
     #[error("rank {rank} cannot go on, as rank {peer} has failed: {message}")]
     Elsewhere {
         /// The rank that cannot go on.
@@ -67,12 +67,12 @@ pub enum Error {
         given: usize,
     },
 
-    /// Two ranks were given different things where all must be given the same.
+    /// Two ranks were given different arguments where all must be given the same.
     #[error(
         "{what} must be the same on all ranks, but is {own} on rank {rank} and {other} on rank {peer}"
     )]
     Disagreement {
-        /// What differs.
+        /// The argument that differs.
         what: &'static str,
         /// This rank.
         rank: usize,
@@ -80,7 +80,7 @@ pub enum Error {
         own: String,
         /// A rank that was given something else.
         peer: usize,
-        /// What that was.
+        /// The argument of that rank.
         other: String,
     },
 
@@ -92,7 +92,7 @@ pub enum Error {
     TooManyRanks {
         /// Points along each axis.
         points: Vec<usize>,
-        /// The number of ranks, each with a block.
+        /// The number of ranks; each has one block.
         ranks: usize,
     },
 
@@ -103,17 +103,17 @@ pub enum Error {
         call: &'static str,
         /// Its code; 0 where it was not called.
         code: i32,
-        /// What MPI says to that.
+        /// MPI's description of the error.
         text: String,
     },
 
-    /// There is no NCCL that can be loaded.
+    /// NCCL could not be loaded.
     #[error("no NCCL: {reason} (searched: {searched}; HALO_NCCL names another file)")]
     NcclMissing {
-        /// The file that was tried. A name without a folder was looked for where the dynamic
-        /// linker looks.
+        /// The file that was tried. The dynamic linker searches its own folders for a name without
+        /// a folder.
         searched: String,
-        /// What the dynamic linker said about it.
+        /// The dynamic linker's message about it.
         reason: String,
     },
 
@@ -122,45 +122,45 @@ pub enum Error {
     Nccl {
         /// The function.
         call: &'static str,
-        /// Its code, at once or later.
+        /// The code that it returned, at once or later.
         code: i32,
-        /// What NCCL says to that.
+        /// NCCL's description of the error.
         text: String,
     },
 
     /// Messages of CUDA devices cannot be part of a graph: [`Communicator::record`](crate::Communicator::record).
     #[error("exchanges of CUDA devices cannot be recorded over {transport}: {reason}")]
     NotRecordable {
-        /// What the messages go by.
+        /// The transport of the messages.
         transport: String,
         /// Why not.
         reason: &'static str,
     },
 
-    /// The launcher has started another number of ranks than MPI knows of: they are probably
-    /// of different makes.
+    /// The launcher has started another number of ranks than MPI reports. Probably launcher and MPI
+    /// library are of different MPI implementations.
     #[error(
         "{variable} says {launched} ranks, but MPI knows {ranks}: is the launcher that of the MPI \
          which the program was built with?"
     )]
     Launcher {
-        /// Where the launcher has said so.
+        /// The environment variable with the launcher's number.
         variable: &'static str,
-        /// The ranks that it has started.
+        /// The number of ranks that it has started.
         launched: usize,
-        /// The ranks that MPI knows.
+        /// The number of ranks that MPI reports.
         ranks: usize,
     },
 
-    /// The launcher has started several ranks of a program that knows no MPI.
+    /// The launcher has started several ranks of a program that was built without MPI.
     #[error(
         "{variable} says {launched} ranks, but this program was built without MPI, so that each of \
          them would be alone: build it with the feature `mpi` of halo-distributed"
     )]
     NoMpi {
-        /// Where the launcher has said so.
+        /// The environment variable with the launcher's number.
         variable: &'static str,
-        /// The ranks that it has started.
+        /// The number of ranks that it has started.
         launched: usize,
     },
 
@@ -169,7 +169,7 @@ pub enum Error {
     NoSuchRank {
         /// The rank that was named.
         given: usize,
-        /// How many there are.
+        /// The number of ranks.
         ranks: usize,
     },
 
@@ -180,35 +180,35 @@ pub enum Error {
         action: &'static str,
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
 
-    /// A file holds something else than was asked for.
+    /// A file does not hold the requested data.
     #[error("{}: {what} is {given}, but must be {required}", path.display())]
     Unfit {
         /// The file.
         path: PathBuf,
-        /// What does not fit.
+        /// The property that does not fit.
         what: &'static str,
-        /// What the file has.
+        /// The value in the file.
         given: String,
         /// The requested value.
         required: String,
     },
 
-    /// A file was cut short, or has more than belongs to it.
+    /// A file is shorter or longer than its header says.
     #[error("{} has {given} bytes, but must have {required}", path.display())]
     FileLength {
         /// The file.
         path: PathBuf,
         /// Bytes that it has.
         given: u64,
-        /// Bytes of the data that it describes.
+        /// Bytes that it must have.
         required: u64,
     },
 
-    /// The contents of a file are not those that were written.
+    /// The contents of a file have changed since it was written.
     #[error(
         "{} is corrupted: its checksum is {given:016x}, but was {required:016x} when it was written",
         path.display()
@@ -218,7 +218,7 @@ pub enum Error {
         path: PathBuf,
         /// Its checksum now.
         given: u64,
-        /// The one that was noted.
+        /// The checksum when the file was written.
         required: u64,
     },
 
@@ -231,12 +231,12 @@ pub enum Error {
         parameter: &'static str,
         /// Its value.
         given: String,
-        /// The requirement, as words behind "must be".
+        /// The requirement, worded to follow "must be".
         required: String,
     },
 }
 
-/// Refuses a rank that is not below `ranks`.
+/// Fails unless `given` is below `ranks`.
 pub(crate) fn require_rank(given: usize, ranks: usize) -> Result<(), Error> {
     if given < ranks {
         return Ok(());

@@ -1,10 +1,10 @@
-//! Extreme elements of an array that is shared by ranks.
+//! Minimum, maximum, argmin and argmax of an array that several ranks share.
 
 use crate::{Communicator, Error};
 use halo_gpu::reduction::{Number, Plan, Reduction};
 use halo_gpu::{Buffer, Device};
 
-/// The least of all ranks' elements, by the rules of [`halo_gpu::reduction::min`].
+/// The minimum of all ranks' elements, by the rules of [`halo_gpu::reduction::min`].
 ///
 /// ```
 /// use halo_distributed::{argmax, min, run};
@@ -24,13 +24,13 @@ use halo_gpu::{Buffer, Device};
 ///
 /// # Errors
 ///
-/// [`Error::Disagreement`] unless all ranks give the same type; [`Error::Device`], also where no
-/// rank has an element; as [`Transport::exchange`](crate::Transport::exchange).
+/// [`Error::Disagreement`] unless all ranks give the same type; [`Error::Device`], also if no rank
+/// has an element; as [`Transport::exchange`](crate::Transport::exchange).
 pub fn min<T: Number>(communicator: &Communicator, values: &Buffer<T>) -> Result<T, Error> {
     extreme(communicator, values, Plan::min)
 }
 
-/// The greatest of all ranks' elements, by the rules of [`halo_gpu::reduction::max`].
+/// The maximum of all ranks' elements, by the rules of [`halo_gpu::reduction::max`].
 ///
 /// # Errors
 ///
@@ -39,8 +39,8 @@ pub fn max<T: Number>(communicator: &Communicator, values: &Buffer<T>) -> Result
     extreme(communicator, values, Plan::max)
 }
 
-/// The index of the first least element, by the rules of [`halo_gpu::reduction::argmin`], in the
-/// array of all ranks' elements, one rank's behind the other's.
+/// The index of the first minimum, by the rules of [`halo_gpu::reduction::argmin`], in the array
+/// that joins the elements of all ranks in the order of the ranks.
 ///
 /// # Errors
 ///
@@ -49,7 +49,7 @@ pub fn argmin<T: Number>(communicator: &Communicator, values: &Buffer<T>) -> Res
     position(communicator, values, Plan::argmin)
 }
 
-/// The index of the first greatest element, as [`argmin`] of the least.
+/// The index of the first maximum, in the same array as for [`argmin`].
 ///
 /// # Errors
 ///
@@ -68,7 +68,7 @@ fn extreme<T: Number>(
         reduce(&mut Reduction::new().plan(values.device())?, values)
     })?;
     let all: Vec<T> = communicator.all_gather(own.as_slice())?.concat();
-    // Which of equals it is does not matter: they have the same bits.
+    // Equal elements have the same bits, so it does not matter which of them is found.
     let cpu = Device::cpu();
     Ok(reduce(
         &mut Reduction::new().plan(&cpu)?,
@@ -90,7 +90,7 @@ fn position<T: Number>(
     })?;
     let (places, found): (Vec<u64>, Vec<Vec<T>>) = own.into_iter().unzip();
     let places = communicator.all_gather(&[&[values.len() as u64], &places[..]].concat())?;
-    // In the order of the ranks, which is that of the elements.
+    // In the order of the ranks, which is also the order of the elements.
     let all: Vec<T> = communicator.all_gather(&found.concat())?.concat();
     let (mut before, mut global) = (0, Vec::new());
     for of_rank in &places {
@@ -114,7 +114,7 @@ fn agree<T: Number>(communicator: &Communicator) -> Result<(), Error> {
     communicator.agree("the type of the elements", &std::any::type_name::<T>())
 }
 
-/// What becomes of the elements of a rank that has any.
+/// Reduces the elements of a rank; `None` if it has none.
 fn of_some<T: Number, R>(
     values: &Buffer<T>,
     reduce: impl FnOnce(&Buffer<T>) -> Result<R, halo_gpu::Error>,

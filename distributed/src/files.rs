@@ -1,4 +1,5 @@
-//! What files of fields have in common: the types of their elements, and what a rank has read.
+//! What all formats of field files share: the element types, a rank's [`Share`] of a field, and the
+//! checksum.
 
 use crate::region::{Region, pieces};
 use crate::{Block, Communicator, Error};
@@ -11,13 +12,13 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// A type of elements that files can have: the floating-point numbers and integers of 8 to 64
+/// An element type of files: floating-point numbers of 32 and 64 bits, and integers of 8 to 64
 /// bits.
 pub trait Stored: Element + PartialEq + sealed::Sealed {
     /// Its name, as in Rust.
     #[doc(hidden)]
     const NAME: &'static str;
-    /// Its type in an .npy file, without the order of bytes.
+    /// Its type code in an .npy file, without the byte order.
     #[doc(hidden)]
     const NPY: &'static str;
 }
@@ -54,7 +55,7 @@ pub struct Share<T, const D: usize> {
 }
 
 impl<T: Copy, const D: usize> Share<T, D> {
-    /// `values` has as many elements as the block has points.
+    /// The caller gives as many `values` as the block has points.
     pub(crate) const fn new(block: Block<D>, values: Vec<T>) -> Self {
         Self { block, values }
     }
@@ -71,13 +72,13 @@ impl<T: Copy, const D: usize> Share<T, D> {
         &self.values
     }
 
-    /// The value at a point of the whole grid, if it is one of the rank's own.
+    /// The value at a point of the whole grid, if the point is one of the rank's own.
     #[must_use]
     pub fn get(&self, point: [usize; D]) -> Option<T> {
         self.values.get(self.place(point)?).copied()
     }
 
-    /// Where the value at a point is, if it is one of the rank's own.
+    /// The index of the value at a point, if the point is one of the rank's own.
     fn place(&self, point: [usize; D]) -> Option<usize> {
         let Block { start, extents } = self.block;
         (0..D).rev().try_fold(0, |place, axis| {
@@ -106,9 +107,9 @@ pub(crate) fn region_of<const D: usize>(block: Block<D>) -> Region<D> {
     std::array::from_fn(|axis| block.start[axis]..block.start[axis] + block.extents[axis])
 }
 
-/// A rank's part of the digest of a field; the parts add up to the same sum for every
-/// decomposition. Each element adds a number that depends on its bits and on its place in the
-/// whole grid.
+/// A rank's part of a field's checksum. The parts of all ranks add up to the checksum, which is the
+/// same for every decomposition: each element adds a number that depends on its bits and on its
+/// place in the whole grid.
 pub(crate) fn digest<T: Stored, const D: usize>(
     points: [usize; D],
     block: Block<D>,
@@ -135,7 +136,7 @@ const fn mixed(state: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Says what could not be done to a file.
+/// Makes an error of a failed action on a file.
 pub(crate) fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
     move |source| Error::File {
         action,
@@ -144,7 +145,7 @@ pub(crate) fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error
     }
 }
 
-/// Done by the first rank, while the others wait to learn whether it has worked.
+/// Does `work` on the first rank; the other ranks wait, and fail if it fails.
 pub(crate) fn by_first<R>(
     communicator: &Communicator,
     work: impl FnOnce() -> Result<R, Error>,
@@ -157,7 +158,7 @@ pub(crate) fn by_first<R>(
     communicator.together(own)
 }
 
-/// Refuses values unless there is one for each point of the block.
+/// Fails unless there is one value for each point of the block.
 pub(crate) fn require_values<const D: usize>(block: Block<D>, given: usize) -> Result<(), Error> {
     let required: usize = block.extents.iter().product();
     if given == required {
@@ -171,7 +172,7 @@ pub(crate) fn require_values<const D: usize>(block: Block<D>, given: usize) -> R
     })
 }
 
-/// The name under which a file or folder is made before it gets its own.
+/// The temporary name of a file or folder while it is written.
 pub(crate) fn part_of(path: &Path) -> std::path::PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".part");
@@ -208,7 +209,7 @@ mod tests {
             let mut other = whole.clone();
             other[at] = -0.0 - other[at];
             assert_ne!(of(&other, one), right, "the sign of {at}");
-            // Two that have changed places, unless they are equal.
+            // Swapped neighbours, which are never equal here.
             let mut other = whole.clone();
             other.swap(at, (at + 1) % 140);
             assert_ne!(of(&other, one), right, "{at} and the next");

@@ -1,4 +1,4 @@
-//! Blocks with ghost points around them.
+//! [`Ghosted`]: a rank's block of a field with ghost points, and the exchange of these points.
 
 use crate::region::{Region, pieces, points, rows};
 use crate::spare::Spare;
@@ -8,15 +8,15 @@ use halo_gpu::{Buffer, Device, DeviceKind, Element, Priority, allocation};
 /// A rank's block of a field, on its device, with ghost points: copies of the nearest points of
 /// the blocks around it.
 ///
-/// There are `width` planes of them on each side with a neighbour, and none at the ends of the
-/// grid. [`exchange`](Self::exchange) updates them, those in the corners included.
+/// Each side with a neighbour has `width` planes of ghost points; the ends of the grid have none.
+/// [`exchange`](Self::exchange) updates all ghost points, also at corners.
 ///
 /// ```
 /// use halo_distributed::{Decomposition, Error, Ghosted};
 /// use halo_gpu::Device;
 ///
 /// # fn main() -> Result<(), Error> {
-/// // Eight numbers in a ring, four on each of two ranks.
+/// // A ring of eight numbers, four on each of two ranks.
 /// let blocks = halo_distributed::run(2, |communicator| {
 ///     let ring = Decomposition::slabs([8], 2)?.periodic(0)?;
 ///     let number = |[i]: [usize; 1]| i as i32;
@@ -36,14 +36,14 @@ pub struct Ghosted<T: Element, const D: usize> {
 }
 
 impl<T: Element, const D: usize> Ghosted<T, D> {
-    /// The rank's block, each point with what `value` says for its place in the grid. Ghost
-    /// points are zero before the first exchange.
+    /// The rank's block, with the results of `value` for its points in the whole grid. Ghost points
+    /// are zero before the first exchange.
     ///
     /// # Errors
     ///
     /// [`Error::Disagreement`] unless all ranks give the same decomposition and width;
-    /// [`Error::InvalidParameter`] unless there are as many ranks as blocks, and for a block with
-    /// neighbours that is thinner than `width` along their axis (`width` is at least 1);
+    /// [`Error::InvalidParameter`] unless there are as many ranks as blocks, for a `width` of 0,
+    /// and for a `width` that exceeds the thinnest block along an axis that is cut;
     /// [`Error::Device`], and [`Error::Elsewhere`] on the other ranks; as
     /// [`Transport::exchange`](crate::Transport::exchange).
     pub fn new(
@@ -62,7 +62,7 @@ impl<T: Element, const D: usize> Ghosted<T, D> {
         })
     }
 
-    /// Zeros, cut in the same way, on the same device.
+    /// A field of zeros with the same decomposition, on the same device.
     ///
     /// # Errors
     ///
@@ -80,35 +80,35 @@ impl<T: Element, const D: usize> Ghosted<T, D> {
         &self.buffer
     }
 
-    /// The elements, to be computed with.
+    /// The elements, writable.
     #[must_use]
     pub const fn buffer_mut(&mut self) -> &mut Buffer<T> {
         &mut self.buffer
     }
 
-    /// The elements, to be computed with, and how the block is cut.
+    /// The writable elements, and the ghost points' layout.
     pub(crate) const fn parts_mut(&mut self) -> (&mut Buffer<T>, &Ghosts<D>) {
         (&mut self.buffer, &self.ghosts)
     }
 
-    /// How the block is cut.
+    /// The layout of block and ghost points.
     pub(crate) const fn cut(&self) -> &Ghosts<D> {
         &self.ghosts
     }
 
-    /// Which points of the grid are this rank's own.
+    /// The points of the grid that this rank owns.
     #[must_use]
     pub const fn block(&self) -> Block<D> {
         self.ghosts.block()
     }
 
-    /// How the grid is cut.
+    /// The decomposition of the grid.
     #[must_use]
     pub const fn decomposition(&self) -> &Decomposition<D> {
         self.ghosts.decomposition()
     }
 
-    /// Planes of ghost points on each side that has any.
+    /// The number of planes of ghost points on each side that has a neighbour.
     #[must_use]
     pub const fn width(&self) -> usize {
         self.ghosts.width()
@@ -126,11 +126,11 @@ impl<T: Element, const D: usize> Ghosted<T, D> {
         self.ghosts.extents()
     }
 
-    /// Brings the ghost points up to date.
+    /// Updates the ghost points.
     ///
-    /// With every block around it, those at edges and corners included, a rank exchanges one
-    /// message, and none waits for another. On CUDA devices the host waits for nothing, unless
-    /// messages go through it.
+    /// A rank exchanges one message with each block around it, also across edges and corners, and
+    /// no message waits for another. On CUDA devices the host does not wait, unless messages go
+    /// through it.
     ///
     /// # Errors
     ///
@@ -139,8 +139,8 @@ impl<T: Element, const D: usize> Ghosted<T, D> {
         self.ghosts.exchange(communicator, &mut self.buffer, 1)
     }
 
-    /// Brings the ghost points up to date while `meanwhile` reads the field and computes what
-    /// does not depend on them. On CUDA devices messages then go on a stream of high priority.
+    /// Updates the ghost points while `meanwhile` reads the field and computes what does not depend
+    /// on them. On CUDA devices the messages use a stream of high priority.
     ///
     /// ```
     /// use halo_distributed::{Decomposition, Error, Ghosted};
@@ -164,7 +164,7 @@ impl<T: Element, const D: usize> Ghosted<T, D> {
     ///
     /// # Errors
     ///
-    /// As [`exchange`](Self::exchange), and what `meanwhile` fails with.
+    /// As [`exchange`](Self::exchange), and the errors of `meanwhile`.
     pub fn exchange_beside(
         &mut self,
         communicator: &Communicator,
@@ -204,11 +204,11 @@ impl<T: Element, const D: usize> Ghosted<T, D> {
     }
 }
 
-/// Fields that are cut in the same way, on one device.
+/// Fields with the same decomposition on one device.
 pub(crate) trait Fields<T: Element> {
     /// One of them.
     fn field(&self, number: usize) -> &Buffer<T>;
-    /// The same, to be written.
+    /// The same, writable.
     fn field_mut(&mut self, number: usize) -> &mut Buffer<T>;
 }
 
@@ -222,7 +222,7 @@ impl<T: Element> Fields<T> for Buffer<T> {
     }
 }
 
-/// A rank's block and the ghost points around it, of any number of fields.
+/// The layout of a rank's block and its ghost points, and their exchange, for any number of fields.
 #[derive(Debug, Clone)]
 pub(crate) struct Ghosts<const D: usize> {
     decomposition: Decomposition<D>,
@@ -231,7 +231,7 @@ pub(crate) struct Ghosts<const D: usize> {
     /// Planes of ghost points below and above the block, along each axis.
     planes: [[usize; 2]; D],
     neighbours: Vec<Neighbour<D>>,
-    /// What messages go by that are exchanged beside other work.
+    /// The handle of the device for messages that overlap with other work.
     beside: Option<Device>,
     spare: Spare,
 }
@@ -241,10 +241,10 @@ pub(crate) struct Ghosts<const D: usize> {
 pub(crate) struct Neighbour<const D: usize> {
     peer: usize,
     sides: [Option<Side>; D],
-    /// Of what goes there, and of what comes from there.
+    /// The tags of the messages to it and from it.
     tags: [u32; 2],
     rim: Region<D>,
-    /// The ghost points that are copies of its own.
+    /// The ghost points of this block that copy its points.
     ghosts: Region<D>,
 }
 
@@ -288,7 +288,7 @@ impl<const D: usize> Ghosts<D> {
         })
     }
 
-    /// What `value` says for the place of each point of the block, and zeros at ghost points.
+    /// The results of `value` at the points of the block, and zeros at ghost points.
     pub(crate) fn values<T: Element>(
         &self,
         mut value: impl FnMut([usize; D]) -> T,
@@ -327,7 +327,7 @@ impl<const D: usize> Ghosts<D> {
         })
     }
 
-    /// The block in the array with its ghost points.
+    /// The rank's own points as a region of the array with ghost points.
     pub(crate) fn own(&self) -> Region<D> {
         std::array::from_fn(|axis| {
             let [below, _] = self.planes[axis];
@@ -335,12 +335,12 @@ impl<const D: usize> Ghosts<D> {
         })
     }
 
-    /// Whether there are none.
+    /// Whether there are no ghost points.
     pub(crate) fn is_whole(&self) -> bool {
         self.planes.iter().flatten().all(|&planes| planes == 0)
     }
 
-    /// As [`Ghosted::exchange`], with the first `count` fields, at least one, in a message.
+    /// As [`Ghosted::exchange`], with the first `count` fields (at least one) in each message.
     pub(crate) fn exchange<T: Element>(
         &self,
         communicator: &Communicator,
@@ -360,7 +360,7 @@ impl<const D: usize> Ghosts<D> {
     ) -> Result<(), Error> {
         let device = buffer.device().clone();
         if communicator.is_recording() {
-            // In one stream after the other.
+            // A recording has one stream: the two run one after the other.
             return self.exchange_by(communicator, &device, (buffer, 1), meanwhile);
         }
         let beside = match self.beside.take() {
@@ -373,7 +373,7 @@ impl<const D: usize> Ghosts<D> {
         Ok(())
     }
 
-    /// Messages by way of `via`, a handle of the same device.
+    /// Exchanges messages over `via`, a handle of the same device.
     fn exchange_by<T: Element, F: Fields<T>>(
         &self,
         communicator: &Communicator,
@@ -392,7 +392,8 @@ impl<const D: usize> Ghosts<D> {
         self.finish(fields, count, arrival)
     }
 
-    /// Begins to exchange ghost points of `size` bytes: `packed` gives what a neighbour is sent.
+    /// Begins to exchange ghost points of `size` bytes each; `packed` returns the message to a
+    /// neighbour.
     pub(crate) fn begin<'a>(
         &self,
         communicator: &'a Communicator,
@@ -417,7 +418,7 @@ impl<const D: usize> Ghosts<D> {
         communicator.begin(via, outgoing, incoming)
     }
 
-    /// Puts what has come into the ghost points.
+    /// Waits for the messages and copies them into the ghost points.
     pub(crate) fn finish<T: Element>(
         &self,
         fields: &mut impl Fields<T>,
@@ -440,7 +441,8 @@ impl<const D: usize> Ghosts<D> {
         self.spare.put([bytes]);
     }
 
-    /// A buffer on `device` for the points of a region, of `size` bytes each. It holds anything.
+    /// A buffer on `device` for the points of a region, of `size` bytes each, with unspecified
+    /// contents.
     pub(crate) fn room(
         &self,
         device: &Device,
@@ -450,7 +452,7 @@ impl<const D: usize> Ghosts<D> {
         self.spare.take(device, size * points(region))
     }
 
-    /// The rank's own points alone, on the device.
+    /// A copy of the rank's own points, without ghost points, on the device.
     pub(crate) fn own_points<T: Element>(&self, buffer: &Buffer<T>) -> Result<Buffer<T>, Error> {
         let own = self.own();
         let mut copy = buffer.device().zeros(points(&own))?;
@@ -511,17 +513,17 @@ impl<const D: usize> Ghosts<D> {
 }
 
 impl<const D: usize> Neighbour<D> {
-    /// On which side it lies along an axis, if it does not begin where this block does.
+    /// The side on which it lies along an axis; `None` if it lies level with this block.
     pub(crate) const fn side(&self, axis: usize) -> Option<Side> {
         self.sides[axis]
     }
 
-    /// The points of this block of which it has copies.
+    /// The points of this block that it copies to its ghost points.
     pub(crate) const fn rim(&self) -> &Region<D> {
         &self.rim
     }
 
-    /// All of them, for a block with these planes of ghost points.
+    /// All neighbours of a block with these planes of ghost points.
     fn all(
         decomposition: &Decomposition<D>,
         rank: usize,
@@ -560,7 +562,8 @@ impl<const D: usize> Neighbour<D> {
             neighbours.push(Self {
                 peer,
                 sides,
-                // On a ring of two ranks several directions lead to the same rank.
+                // The tag is the direction: on a ring of two ranks several directions lead to the
+                // same rank.
                 tags: [number as u32, (directions - 1 - number) as u32],
                 rim: along(false),
                 ghosts: along(true),
@@ -570,8 +573,8 @@ impl<const D: usize> Neighbour<D> {
     }
 }
 
-/// The points of a region of the first `count` fields of these extents, one behind the other,
-/// field after field, in `bytes`, which is as long.
+/// Copies the points of a region of the first `count` fields to `bytes`, contiguous and field after
+/// field. `bytes` must have that length.
 pub(crate) fn pack<T: Element, const D: usize>(
     fields: &impl Fields<T>,
     count: usize,
@@ -596,7 +599,7 @@ pub(crate) fn pack<T: Element, const D: usize>(
     Ok(bytes)
 }
 
-/// Overwrites the points of a region by those that [`pack`] has made.
+/// Copies the points that [`pack`] has packed into a region.
 fn unpack<T: Element, const D: usize>(
     fields: &mut impl Fields<T>,
     count: usize,

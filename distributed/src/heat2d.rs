@@ -1,4 +1,4 @@
-//! Plates that are shared by ranks.
+//! Heat on a plate that several ranks share.
 
 use crate::checkpoint::{Checkpoint, Checkpoints, Of};
 use crate::ghosts::Fields;
@@ -9,28 +9,28 @@ use halo_gpu::heat2d::{Heat2d, Iterated, Outcome, Plan, Sums, Tolerance};
 use halo_gpu::{Axis, Boundary, Buffer, Device, Field2, Grid2, Scalar, Shape2, Tally};
 use std::path::PathBuf;
 
-/// A plate whose points are shared by ranks: [`halo_gpu::heat2d::Plate`] over several devices,
-/// with the bits of one.
+/// A plate whose points several ranks share: [`halo_gpu::heat2d::Plate`] over several devices, with
+/// the bits of one.
 ///
-/// With `width` rows and columns of ghost points there is an exchange every `width` iterations:
-/// each iteration makes the outermost ghost points useless, and no others. More of them mean
+/// With `width` rows and columns of ghost points there is an exchange every `width` iterations,
+/// because each iteration invalidates the outermost valid ghost points. A larger `width` means
 /// fewer exchanges, and more points that several ranks compute.
 ///
-/// Where blocks have at least 2 `width` points along the axes that are cut, the points that
-/// neighbours need are computed first, and exchanged while the others are computed: see
+/// If blocks have at least 2 `width` points along the axes that are cut, the points that neighbours
+/// need are computed first and exchanged while the other points are computed: see
 /// [`Communicator::with_rims`].
 #[derive(Debug)]
 pub struct Plate<'a, T: Scalar> {
     communicator: &'a Communicator,
-    /// Of the whole plate.
+    /// The description of the whole plate.
     heat: Heat2d,
-    /// For this rank's part, ghost points included.
+    /// The plan for this rank's part, ghost points included.
     plan: Plan<T>,
     field: Ghosted<T, 2>,
-    /// The part before the last iteration that was compared.
+    /// The part before the last iteration whose change was measured.
     before: Option<Buffer<T>>,
     rims: Option<Rims<Strip2<T>, 2>>,
-    /// How many iterations the ghost points are good for.
+    /// For how many iterations the ghost points are valid.
     fresh: usize,
     iterations: Tally,
 }
@@ -41,10 +41,10 @@ impl<'a, T: Scalar> Plate<'a, T> {
     ///
     /// # Errors
     ///
-    /// [`Error::Disagreement`] unless all ranks give the same plate, decomposition, width and
-    /// type; [`Error::InvalidParameter`] unless the decomposition is one of the plate's points,
-    /// without periodic axes; as [`Ghosted::new`]. [`Error::Device`] where a part with its
-    /// ghost points has fewer than 3 points along an axis.
+    /// [`Error::Disagreement`] unless all ranks give the same plate, decomposition, width and type;
+    /// [`Error::InvalidParameter`] unless the decomposition has the plate's points and no periodic
+    /// axis; as [`Ghosted::new`]; [`Error::Device`] if a part with its ghost points has fewer than
+    /// 3 points along an axis.
     pub fn new(
         communicator: &'a Communicator,
         device: &Device,
@@ -72,8 +72,9 @@ impl<'a, T: Scalar> Plate<'a, T> {
         for (axis, ghosts) in axes.into_iter().zip(field.ghosts()) {
             let mut ends = heat.grid().ends(axis);
             for (end, ghosts) in ends.iter_mut().zip(ghosts) {
-                // Beyond ghost points the plate goes on: the outermost of them keep their value,
-                // and what this makes wrong moves inwards by one point in each iteration.
+                // The plate continues beyond the ghost points. The part keeps the outermost ghost
+                // points constant, and the error this causes moves inwards by one point per
+                // iteration.
                 if ghosts > 0 {
                     *end = Boundary::DirichletOnPoint;
                 }
@@ -114,8 +115,8 @@ impl<'a, T: Scalar> Plate<'a, T> {
         })
     }
 
-    /// A plate that goes on from a checkpoint, with the bits that it would have had without it.
-    /// Ranks, decomposition, width and devices may be others than when it was saved.
+    /// A plate that continues from a checkpoint, with the bits of a run without interruption.
+    /// Ranks, decomposition, width and devices may differ from those that saved it.
     ///
     /// # Errors
     ///
@@ -143,7 +144,7 @@ impl<'a, T: Scalar> Plate<'a, T> {
         Ok(plate)
     }
 
-    /// Saves it, to go on from with [`restore`](Self::restore), and returns the folder.
+    /// Saves the plate for [`restore`](Self::restore), and returns the folder of the checkpoint.
     ///
     /// # Errors
     ///
@@ -166,8 +167,8 @@ impl<'a, T: Scalar> Plate<'a, T> {
     ///
     /// # Errors
     ///
-    /// As [`Transport::exchange`](crate::Transport::exchange); [`Error::Device`]. What the plate
-    /// holds is then unspecified.
+    /// As [`Transport::exchange`](crate::Transport::exchange); [`Error::Device`]. After an error
+    /// the contents of the plate are unspecified.
     pub fn iterate(&mut self, count: usize) -> Result<(), Error> {
         let is_recording = self.communicator.is_recording();
         if is_recording {
@@ -194,13 +195,13 @@ impl<'a, T: Scalar> Plate<'a, T> {
             left -= now;
         }
         if is_recording {
-            // Replays leave them as outdated as the recording does, or more.
+            // A replay leaves the ghost points at least as outdated as the recording.
             self.fresh = 0;
         }
         Ok(())
     }
 
-    /// How many iterations may come before the next exchange, which is made now if it is due.
+    /// Exchanges ghost points if due, and returns for how many iterations they are valid.
     fn fresh(&mut self) -> Result<usize, Error> {
         if self.field.is_whole() {
             return Ok(usize::MAX);
@@ -219,14 +220,14 @@ impl<'a, T: Scalar> Plate<'a, T> {
     }
 
     /// Iterates until the plate is steady to a tolerance, at most `most` times, with a check after
-    /// each `every` iterations, as [`halo_gpu::heat2d::Plate::iterate_until`] does. It stops on all
-    /// ranks after as many iterations as one device does, and refuses a plate without a steady
-    /// state.
+    /// every `every` iterations, as [`halo_gpu::heat2d::Plate::iterate_until`]. All ranks stop
+    /// after the same number of iterations as one device. A plate without a steady state is an
+    /// error.
     ///
     /// # Errors
     ///
-    /// [`Error::Disagreement`] unless all ranks give the same; [`Error::Device`] if the
-    /// tolerance is negative, not a number, or cannot be reached, or if `every` is 0; as
+    /// [`Error::Disagreement`] unless all ranks give the same arguments; [`Error::Device`] if the
+    /// tolerance is negative, NaN, or cannot be reached, or if `every` is 0; as
     /// [`iterate`](Self::iterate).
     pub fn iterate_until(
         &mut self,
@@ -242,7 +243,7 @@ impl<'a, T: Scalar> Plate<'a, T> {
         heat.iterate_until(self, tolerance, every, most)
     }
 
-    /// How many iterations there have been.
+    /// The number of iterations so far.
     #[must_use]
     pub fn iterations(&self) -> u64 {
         self.iterations.get()
@@ -271,7 +272,7 @@ impl<'a, T: Scalar> Plate<'a, T> {
     }
 }
 
-/// What a checkpoint of a plate is of.
+/// The identity of a plate in its checkpoints.
 fn of<T: Stored>(heat: &Heat2d) -> Of {
     let Shape2 { nx, ny } = heat.shape();
     Of {
@@ -282,7 +283,7 @@ fn of<T: Stored>(heat: &Heat2d) -> Of {
     }
 }
 
-/// Rows or columns that are iterated by themselves.
+/// Rows or columns at a cut, which are iterated separately.
 struct Strip2<T: Scalar> {
     plan: Plan<T>,
     points: Buffer<T>,
@@ -313,7 +314,8 @@ impl<T: Scalar> Iterated<T> for Plate<'_, T> {
 
     fn iterate_and_compare(&mut self) -> Result<T, Error> {
         self.fresh()?;
-        // Both have what keeps its temperature, which an iteration leaves.
+        // Both buffers hold the points with constant temperature, which an iteration does not
+        // write.
         let before = match &mut self.before {
             Some(before) => {
                 before.copy_from(self.field.buffer())?;

@@ -1,4 +1,4 @@
-//! Heat in bodies that are shared by ranks.
+//! Heat in a body that several ranks share.
 
 use crate::checkpoint::Checkpoint;
 use crate::{Communicator, Decomposition, Error, Stored, stencil};
@@ -6,12 +6,12 @@ use halo_gpu::Device;
 use halo_gpu::heat3d::{Heat3d, Kernels};
 use std::fmt;
 
-/// A body whose points are shared by ranks: [`halo_gpu::heat3d::Body`] over several devices,
-/// with the bits of one.
+/// A body whose points several ranks share: [`halo_gpu::heat3d::Body`] over several devices, with
+/// the bits of one.
 pub type Body<'a, T> = stencil::Run<'a, <T as Kernels>::Step, T, 3, 1, 1>;
 
-/// A body with the temperatures that `initial` gives for the points of the whole grid, with
-/// `width` planes of ghost points: an exchange every `width` steps.
+/// A body with the temperatures that `initial` returns for the points of the whole grid. With
+/// `width` planes of ghost points there is an exchange every `width` steps.
 ///
 /// ```
 /// use halo_distributed::{Decomposition, Error, heat3d};
@@ -57,7 +57,7 @@ pub fn start<'a, T: Kernels>(
     )
 }
 
-/// A body that goes on from a checkpoint, which [`stencil::Run::save`] has made.
+/// A body that continues from a checkpoint of [`stencil::Run::save`].
 ///
 /// # Errors
 ///

@@ -1,21 +1,21 @@
-//! Fields that are cut into blocks, one for each rank, with one device for each rank.
+//! Runs Halo's computations on several ranks, each with its own device: fields are cut into blocks,
+//! one for each rank.
 //!
 //! A [`Communicator`] connects a rank to the others. [`run`] starts ranks that are threads of this
 //! process, `Communicator::mpi` (with the feature `mpi`) makes a rank of each process of an MPI
 //! launcher, and [`Communicator::alone`] is a single rank. A [`Decomposition`] divides the points
 //! of a grid among the ranks: slabs, pencils or blocks. A [`Ghosted`] field is a rank's block with
-//! copies of its neighbours' nearest points around it. Based on them are a plate
-//! ([`heat2d::Plate`]), derivatives ([`derivative3d::on_part`]) and reductions of arrays
-//! ([`sum()`], [`min`], [`argmin`] …). [`stencil::Run`] steps your own stencils, [`heat3d::start`]
-//! and [`wave3d::start`] heat and waves in space; [`nbody::Plan`] shares bodies, and
-//! [`nbody::Leapfrog`] moves them.
+//! ghost points: copies of its neighbours' nearest points. On these rest heat on a plate
+//! ([`heat2d::Plate`]), derivatives ([`derivative3d::on_part`]), your own stencils
+//! ([`stencil::Run`]), and heat and waves in space ([`heat3d::start`], [`wave3d::start`]).
+//! [`sum()`], [`min`], [`argmin`] and others reduce arrays, [`nbody::Plan`] computes gravity, and
+//! [`nbody::Leapfrog`] moves bodies.
 //!
-//! **Results have the bits of one device**, for any number of ranks and any decomposition: a
-//! point is computed from the same numbers in the same order wherever it lies, and a sum is
-//! made of the same partial sums.
+//! **Results have the bits of one device**, for any number of ranks and any decomposition: every
+//! rank computes a point from the same numbers in the same order, and adds the same partial sums.
 //!
-//! **Every rank makes the same calls in the same order**, as in MPI. A rank that fails, ends or
-//! panics is an [`Error`] on the ranks that wait for it, and one that hangs is [`Error::Deadline`]
+//! **Every rank makes the same calls in the same order**, as in MPI. If a rank fails, ends or
+//! panics, the ranks that wait for it get an [`Error`]; if it hangs, they get [`Error::Deadline`]
 //! after the time set by [`Communicator::with_deadline`]. No call waits for ever.
 //!
 //! ```

@@ -1,11 +1,11 @@
-//! Ranks that are processes, over MPI.
+//! The transport between processes, over MPI.
 //!
-//! The calls are those of `mpi::ffi`, because the crate's safe layer drops return codes. Messages
-//! are sent and received without blocking, and tested until the deadline, so that no call waits for
-//! a rank that never comes.
+//! It calls `mpi::ffi`, because the safe layer of the crate drops return codes. It sends and
+//! receives messages without blocking and tests them until the deadline, so that no call waits for
+//! ever for another rank.
 //!
-//! MPI moves a message only while it is called. A thread of its own tests the exchanges that have
-//! begun, so that messages move while the rank computes.
+//! MPI makes progress only during a call. A separate thread, the courier, tests the exchanges that
+//! have begun, so that messages make progress while the rank computes.
 
 use crate::communicator::{Launched, launched_ranks};
 use crate::error::require_rank;
@@ -25,19 +25,20 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 impl Communicator {
-    /// This process's rank among the processes that the launcher has started, by MPI; a single rank
-    /// without a launcher.
+    /// The rank of this process among the launcher's processes, over MPI; without a launcher, a
+    /// single rank.
     ///
-    /// MPI is initialised here and finalised when the communicator is dropped, so that there is
-    /// one in the life of a process. After an error it is not finalised, which would wait for
-    /// the other ranks: when this process ends, the launcher ends them.
+    /// This call initialises MPI, and dropping the communicator finalises it, so a process can have
+    /// one such communicator in its life. After an error MPI is not finalised, because that would
+    /// wait for the other ranks; the launcher ends them when this process ends.
     ///
     /// # Errors
     ///
-    /// [`Error::Mpi`] where MPI fails, cannot be used from one thread after another, or was
-    /// initialised before; [`Error::Launcher`] where launcher and MPI disagree on the number of
-    /// ranks, as they do where they are of different makes; [`Error::Disagreement`] where ranks
-    /// are of programs with different versions of this library.
+    /// [`Error::Mpi`] if MPI fails, does not support calls from several threads one at a time, or
+    /// was initialised before; [`Error::Launcher`] if launcher and MPI library disagree on the
+    /// number of ranks, as they do if they are of different MPI implementations;
+    /// [`Error::Disagreement`] if the programs of the ranks have different versions of this
+    /// library.
     pub fn mpi() -> Result<Self, Error> {
         let communicator = Self::over(World::new()?);
         communicator.agree_on_version(env!("CARGO_PKG_VERSION"))?;
@@ -45,63 +46,63 @@ impl Communicator {
     }
 }
 
-/// The ranks that the launcher has started.
+/// This rank's connection to the ranks that the launcher has started.
 struct World {
     rank: usize,
     size: usize,
     /// The number of this rank among the ranks of its machine.
     local_rank: usize,
     is_across_machines: bool,
-    /// Of messages with tags.
+    /// For messages with tags.
     tagged: ffi::MPI_Comm,
-    /// Of messages of devices.
+    /// For messages of devices.
     parcels: ffi::MPI_Comm,
-    /// Of all-gathers, which are told apart by their order alone.
+    /// For all-gathers, which have no tags: only their order distinguishes them.
     gathers: ffi::MPI_Comm,
-    /// Memory of the host for messages of other devices.
+    /// Host memory for messages of devices other than the CPU.
     spare: Spare,
     /// Whether a call has failed.
     failed: Cell<bool>,
     desk: Arc<Desk>,
-    /// The thread that moves exchanges on, from the first exchange on.
+    /// The thread that tests exchanges; started at the first exchange.
     courier: Cell<Option<JoinHandle<()>>>,
 }
 
-// SAFETY: the handles may be used by any thread, by one at a time: MPI was initialised with
-// MPI_THREAD_SERIALIZED. This is the only value of the process that calls it, as `TAKEN` says, and
-// it does so only while it holds the lock of its one `Begun`.
+// SAFETY: with MPI_THREAD_SERIALIZED any thread may use the handles, one thread at a time. `TAKEN`
+// makes this the only value of the process that calls MPI, and it calls MPI only while it holds the
+// lock of its one `Begun`.
 unsafe impl Send for World {}
 
 /// The state that a rank and its courier share.
 #[derive(Default)]
 struct Desk {
     begun: Mutex<Begun>,
-    /// Something has been begun, or nothing more will be.
+    /// Signals a new exchange, or the end.
     news: Condvar,
 }
 
-/// The right to call MPI, and the exchanges that were begun and not ended.
+/// The exchanges that have begun and not ended. Whoever holds its lock may call MPI.
 #[derive(Default)]
 struct Begun {
-    /// By their number, the oldest first.
+    /// By number, the oldest first.
     exchanges: BTreeMap<u64, Exchange>,
     next: u64,
     closing: bool,
 }
 
-// SAFETY: as for `World`: only the holder of the lock uses the handles of the exchanges.
+// SAFETY: as for `World`: only the thread that holds the lock uses the handles of the exchanges.
 unsafe impl Send for Begun {}
 
-/// How long the courier sleeps between two looks.
+/// How long the courier sleeps between two tests.
 const ROUND: Duration = Duration::from_micros(100);
 
 impl Desk {
     fn begun(&self) -> MutexGuard<'_, Begun> {
-        // After a panic exchanges never end, and `World` does not finalise MPI.
+        // A panic may leave exchanges unfinished; then `World` does not finalise MPI.
         self.begun.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Moves exchanges on until the desk closes.
+    /// Tests exchanges until the desk closes.
     fn carry(&self) {
         let mut begun = self.begun();
         while !begun.closing {
@@ -118,7 +119,7 @@ impl Desk {
 }
 
 impl Begun {
-    /// Moves all exchanges on, and returns whether one of them has not ended.
+    /// Tests all exchanges, and returns whether one of them has not ended.
     fn go_on(&mut self) -> bool {
         let mut looked_for = Vec::new();
         let mut under_way = false;
@@ -134,7 +135,7 @@ impl Begun {
     }
 }
 
-/// Messages of devices, which were begun together.
+/// Messages of devices that were begun together.
 struct Exchange {
     rank: usize,
     comm: ffi::MPI_Comm,
@@ -146,13 +147,13 @@ struct Exchange {
 /// A message that is expected.
 struct Receive {
     tag: c_int,
-    /// The message, once it was found. Nothing is under way before.
+    /// The message once it is found; before that, no receive has begun.
     pending: Pending,
     is_found: bool,
 }
 
 impl Exchange {
-    /// Moves its messages on. It does not look for a message while an older exchange waits for one
+    /// Tests its messages. It does not look for a message while an older exchange waits for one
     /// from the same rank with the same tag.
     fn go_on(&mut self, looked_for: &mut Vec<(usize, c_int)>) -> Result<(), Error> {
         for receive in &mut self.receives {
@@ -175,7 +176,7 @@ impl Exchange {
             .try_for_each(|send| send.test().map(drop))
     }
 
-    /// A rank that has not sent, or not received, what it has to.
+    /// A rank that has not yet sent or received a message of this exchange.
     fn waits_for(&self) -> Option<usize> {
         let is_missing = |it: &&Receive| !it.is_found || it.pending.under_way;
         let from = self.receives.iter().find(is_missing);
@@ -185,7 +186,7 @@ impl Exchange {
     }
 }
 
-/// The buffers of an exchange between other devices than CPUs, whose messages go by way of copies on
+/// The buffers of an exchange between devices other than CPUs, whose messages go through copies on
 /// the host.
 #[derive(Default)]
 struct OnDevice {
@@ -193,7 +194,7 @@ struct OnDevice {
     sent: Vec<Buffer<u8>>,
 }
 
-/// Removes an exchange that was begun and has not ended.
+/// Removes its exchange when dropped, if that has not ended.
 struct Ticket<'a> {
     world: &'a World,
     number: u64,
@@ -208,19 +209,19 @@ impl Drop for Ticket<'_> {
     }
 }
 
-/// A message that has come, and nobody else receives.
+/// A message that has arrived, and that only the owner of this value can receive.
 struct Found {
     message: ffi::MPI_Message,
     bytes: usize,
 }
 
-/// The next message of a rank with a tag, if it has come.
+/// The next message from a rank with a tag, if it has arrived.
 fn found(comm: ffi::MPI_Comm, from: usize, tag: c_int) -> Result<Option<Found>, Error> {
     let mut status = MaybeUninit::<ffi::MPI_Status>::zeroed();
-    // SAFETY: a constant of the MPI's.
+    // SAFETY: reads a constant of the MPI library.
     let mut message = unsafe { ffi::RSMPI_MESSAGE_NULL };
     let mut found = 0;
-    // SAFETY: the communicator is there; the pointers are good for a number, a message and a
+    // SAFETY: the communicator is valid; the pointers are valid for a number, a message and a
     // status.
     let code = unsafe {
         ffi::MPI_Improbe(
@@ -237,7 +238,7 @@ fn found(comm: ffi::MPI_Comm, from: usize, tag: c_int) -> Result<Option<Found>, 
         return Ok(None);
     }
     let mut count = 0;
-    // SAFETY: a message was found, so that the status is set.
+    // SAFETY: a message was found, so the status is set.
     let code = unsafe { ffi::MPI_Get_count(status.as_ptr(), ffi::RSMPI_UINT8_T, &raw mut count) };
     said("MPI_Get_count", code)?;
     let bytes = usize::try_from(count).unwrap_or(0);
@@ -256,8 +257,8 @@ fn require_length(rank: usize, peer: usize, required: usize, given: usize) -> Re
     })
 }
 
-/// The variables with which users and launchers choose how messages are sent, of Open MPI, UCX,
-/// libfabric and Intel MPI.
+/// The variables of Open MPI, UCX, libfabric and Intel MPI by which users and launchers choose how
+/// messages are sent.
 const WAYS: [&str; 5] = [
     "OMPI_MCA_pml",
     "OMPI_MCA_btl",
@@ -266,18 +267,18 @@ const WAYS: [&str; 5] = [
     "I_MPI_FABRICS",
 ];
 
-/// Whether MPI was initialised here.
+/// Whether this module has initialised MPI.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
-/// What a call returned, as a result. `MPI_SUCCESS` is 0 in every MPI.
+/// Turns the return code of a call into a result. `MPI_SUCCESS` is 0 in every MPI.
 fn said(call: &'static str, code: c_int) -> Result<(), Error> {
     if code == 0 {
         return Ok(());
     }
-    // No MPI's longest string is longer; MPICH's and Open MPI's are 256 to 1024 bytes.
+    // Longer than MPI_MAX_ERROR_STRING of any MPI; those of MPICH and Open MPI are 256 to 1024.
     let mut text = [0 as c_char; 4096];
     let mut len = 0;
-    // SAFETY: the pointers are good for the longest string and a number.
+    // SAFETY: the pointers are valid for the longest string and a number.
     let described = unsafe { ffi::MPI_Error_string(code, text.as_mut_ptr(), &raw mut len) };
     let len = usize::try_from(len).unwrap_or(0).min(text.len());
     let bytes: Vec<u8> = text[..len].iter().map(|&byte| byte as u8).collect();
@@ -303,7 +304,7 @@ fn refused(call: &'static str, text: &str) -> Error {
 impl World {
     fn new() -> Result<Self, Error> {
         let mut initialised = 0;
-        // SAFETY: may be called at any time; the pointer is good for a number.
+        // SAFETY: may be called at any time; the pointer is valid for a number.
         let code = unsafe { ffi::MPI_Initialized(&raw mut initialised) };
         said("MPI_Initialized", code)?;
         if TAKEN.swap(true, Ordering::AcqRel) || initialised != 0 {
@@ -311,8 +312,8 @@ impl World {
             return Err(refused("MPI_Init_thread", text));
         }
         let mut provided = 0;
-        // SAFETY: MPI was not initialised, and is not by another thread, as `TAKEN` was
-        // false; it takes no arguments. The constants are the MPI's own.
+        // SAFETY: MPI was not initialised before, and `TAKEN` was false, so no other thread of this
+        // module initialises it. Null stands for no arguments; the constants are the MPI library's.
         let code = unsafe {
             ffi::MPI_Init_thread(
                 std::ptr::null_mut(),
@@ -322,14 +323,14 @@ impl World {
             )
         };
         said("MPI_Init_thread", code)?;
-        // SAFETY: a constant of the MPI's.
+        // SAFETY: reads a constant of the MPI library.
         if provided < unsafe { ffi::RSMPI_THREAD_SERIALIZED } {
             let text = "this MPI can be used by its first thread alone";
             return Err(refused("MPI_Init_thread", text));
         }
         let (tagged, parcels, gathers) = (duplicate()?, duplicate()?, duplicate()?);
         let (mut rank, mut size) = (0, 0);
-        // SAFETY: the communicator is there; the pointers are good for a number each.
+        // SAFETY: the communicator is valid; the pointers are valid for a number each.
         said("MPI_Comm_rank", unsafe {
             ffi::MPI_Comm_rank(tagged, &raw mut rank)
         })?;
@@ -338,7 +339,7 @@ impl World {
             ffi::MPI_Comm_size(tagged, &raw mut size)
         })?;
         let (rank, size) = (rank as usize, size as usize);
-        // Of ranks that Slurm has started MPI knows nothing, or all.
+        // Also with Slurm, MPI knows either all ranks or only this one.
         let other = launched_ranks().into_iter().find(|it| it.ranks != size);
         if let Some(Launched { variable, ranks }) = other {
             return Err(Error::Launcher {
@@ -368,7 +369,7 @@ impl World {
         Ok(rank as c_int)
     }
 
-    /// Begins to send. The caller holds the right to call MPI.
+    /// Begins to send. The borrowed `Begun` shows that the caller may call MPI.
     fn send(
         &self,
         _: &mut Begun,
@@ -379,8 +380,8 @@ impl World {
         let number = self.number(to)?;
         let count = count_of(bytes.len(), self.rank, to)?;
         let mut pending = Pending::new(to, bytes);
-        // SAFETY: the bytes stay until the request has ended, or for ever: `Pending` makes sure of
-        // that. Nothing writes them. The communicator exists.
+        // SAFETY: `Pending` keeps the bytes until the request has ended, or for ever, and nothing
+        // writes them meanwhile. The communicator is valid.
         let code = unsafe {
             ffi::MPI_Isend(
                 pending.bytes.as_ptr().cast::<c_void>(),
@@ -397,7 +398,7 @@ impl World {
         Ok(pending)
     }
 
-    /// The next message of `from`, which has `required` bytes if that is said.
+    /// The next message from `from`. If `required` is given, the message must have that many bytes.
     fn receive(
         &self,
         comm: ffi::MPI_Comm,
@@ -428,7 +429,7 @@ impl World {
         Ok(bytes)
     }
 
-    /// The bytes, when MPI is done with them.
+    /// Waits until MPI is done with the bytes, and returns them.
     fn finish(&self, mut pending: Pending, until: &Until) -> Result<Vec<u8>, Error> {
         loop {
             let done = {
@@ -442,7 +443,7 @@ impl World {
         }
     }
 
-    /// Begins an exchange. The courier moves it on.
+    /// Begins an exchange, which the courier then tests.
     fn begin_exchange(
         &self,
         outgoing: Vec<Parcel>,
@@ -499,12 +500,12 @@ impl World {
         Ok((ticket, on_device))
     }
 
-    /// Memory of the host for a message of this many bytes, which holds anything.
+    /// Host memory for a message of this many bytes, with unspecified contents.
     fn on_host(&self, bytes: usize) -> Result<Vec<u8>, halo_gpu::Error> {
         self.spare.take(&Device::cpu(), bytes)?.into_vec()
     }
 
-    /// What an exchange ends with, of these bytes that have come and were sent.
+    /// The result of an exchange, from the bytes that have arrived and the bytes that were sent.
     fn arrived(
         &self,
         device: &Device,
@@ -535,8 +536,8 @@ impl World {
         })
     }
 
-    /// Tells the courier of a new exchange. If the system has no thread for it, messages move on when
-    /// they are waited for.
+    /// Notifies the courier of a new exchange, and starts the courier if necessary. If the system
+    /// has no thread for it, messages make progress only while a rank waits for them.
     fn call_courier(&self) {
         let courier = self.courier.take().or_else(|| {
             let desk = Arc::clone(&self.desk);
@@ -547,7 +548,8 @@ impl World {
         self.desk.news.notify_one();
     }
 
-    /// The bytes that have come in an exchange, and those that were sent, when all of it is done.
+    /// Waits for the end of an exchange, and returns the bytes that have arrived and the bytes that
+    /// were sent.
     fn end_exchange(&self, ticket: Ticket<'_>, until: &Until) -> Result<[Vec<Vec<u8>>; 2], Error> {
         loop {
             let peer = {
@@ -575,7 +577,7 @@ impl World {
         }
     }
 
-    /// Notes whether it went well.
+    /// Sets `failed` if `result` is an error.
     fn noted<T>(&self, result: Result<T, Error>) -> Result<T, Error> {
         if result.is_err() {
             self.failed.set(true);
@@ -644,15 +646,15 @@ impl Transport for World {
     }
 
     fn name(&self) -> String {
-        // No MPI's longest string is longer.
+        // Longer than MPI_MAX_LIBRARY_VERSION_STRING of any MPI.
         let mut text = [0 as c_char; 1 << 14];
         let mut len = 0;
-        // SAFETY: the pointers are good for the longest string and a number.
+        // SAFETY: the pointers are valid for the longest string and a number.
         let code = unsafe { ffi::MPI_Get_library_version(text.as_mut_ptr(), &raw mut len) };
         let len = usize::try_from(len).unwrap_or(0).min(text.len());
         let bytes: Vec<u8> = text[..len].iter().map(|&byte| byte as u8).collect();
         let version = String::from_utf8_lossy(&bytes);
-        // Open MPI counts the end of the string as well.
+        // Open MPI also counts the null byte at the end.
         let mut name = "MPI through the host".to_owned();
         if let Some(version) = version.trim_end_matches('\0').lines().next()
             && code == 0
@@ -677,7 +679,7 @@ impl Transport for World {
         self.noted(self.try_exchange(outgoing, incoming, &until))
     }
 
-    /// Through the host: the messages are under way when this returns.
+    /// Sends through the host. The messages are under way when this returns.
     fn begin<'a>(
         &'a self,
         device: &'a Device,
@@ -708,37 +710,38 @@ impl Drop for World {
         self.desk.begun().closing = true;
         self.desk.news.notify_one();
         if let Some(courier) = self.courier.take() {
-            // If it has panicked, so has nothing of what is left to do here.
+            // A panic of the courier changes nothing here.
             let _ = courier.join();
         }
         if self.failed.get() || std::thread::panicking() {
-            // Both calls wait for all ranks, and some may never come.
+            // MPI_Finalize waits for all ranks, and some may never call it.
             return;
         }
-        // SAFETY: this rank uses MPI no more; all requests are done, as no call has failed. The
-        // communicators go with the rest.
+        // SAFETY: this rank does not call MPI again. No call has failed, so all requests have
+        // ended. MPI frees the communicators.
         let _ = unsafe { ffi::MPI_Finalize() };
     }
 }
 
-/// A communicator of our own, whose errors are returned.
+/// A duplicate of the communicator of all ranks that returns errors.
 fn duplicate() -> Result<ffi::MPI_Comm, Error> {
-    // SAFETY: a constant of the MPI's, which is initialised.
+    // SAFETY: reads constants of the MPI library, which is initialised.
     let (world, mut comm) = unsafe { (ffi::RSMPI_COMM_WORLD, ffi::RSMPI_COMM_NULL) };
-    // SAFETY: the pointer is good for a communicator; all ranks come here.
+    // SAFETY: the pointer is valid for a communicator; all ranks make this call.
     said("MPI_Comm_dup", unsafe {
         ffi::MPI_Comm_dup(world, &raw mut comm)
     })?;
-    // SAFETY: the communicator is there, the handler a constant of the MPI's.
+    // SAFETY: the communicator is valid, and the handler is a constant of the MPI library.
     said("MPI_Comm_set_errhandler", unsafe {
         ffi::MPI_Comm_set_errhandler(comm, ffi::RSMPI_ERRORS_RETURN)
     })?;
     Ok(comm)
 }
 
-/// The number of this rank among those that share its machine's memory, and how many they are.
+/// The number of this rank among the ranks that share its machine's memory, and the number of these
+/// ranks.
 fn on_this_machine(comm: ffi::MPI_Comm) -> Result<[usize; 2], Error> {
-    // SAFETY: constants of the MPI's, which is initialised.
+    // SAFETY: reads constants of the MPI library, which is initialised.
     let (shared, info, mut local) = unsafe {
         (
             ffi::RSMPI_COMM_TYPE_SHARED,
@@ -746,13 +749,13 @@ fn on_this_machine(comm: ffi::MPI_Comm) -> Result<[usize; 2], Error> {
             ffi::RSMPI_COMM_NULL,
         )
     };
-    // SAFETY: the communicator is there, the pointer good for another; all ranks come here. Of
-    // equal keys ranks keep their order.
+    // SAFETY: the communicator is valid, the pointer is valid for another one, and all ranks make
+    // this call. With equal keys ranks keep their order.
     said("MPI_Comm_split_type", unsafe {
         ffi::MPI_Comm_split_type(comm, shared, 0, info, &raw mut local)
     })?;
     let (mut rank, mut size) = (0, 0);
-    // SAFETY: the communicator is there; the pointer is good for a number.
+    // SAFETY: the communicator is valid; the pointer is valid for a number.
     said("MPI_Comm_rank", unsafe {
         ffi::MPI_Comm_rank(local, &raw mut rank)
     })?;
@@ -760,14 +763,14 @@ fn on_this_machine(comm: ffi::MPI_Comm) -> Result<[usize; 2], Error> {
     said("MPI_Comm_size", unsafe {
         ffi::MPI_Comm_size(local, &raw mut size)
     })?;
-    // SAFETY: the communicator is there, and used no more; all its ranks come here.
+    // SAFETY: the communicator is valid, and is not used again; all its ranks make this call.
     said("MPI_Comm_free", unsafe {
         ffi::MPI_Comm_free(&raw mut local)
     })?;
     Ok([rank as usize, size as usize])
 }
 
-/// The tag, if every MPI supports it.
+/// The tag as MPI's type, if every MPI supports the value.
 fn tag_of(tag: u32) -> Result<c_int, Error> {
     if tag < 32_768 {
         return Ok(tag as c_int);
@@ -780,7 +783,7 @@ fn tag_of(tag: u32) -> Result<c_int, Error> {
     })
 }
 
-/// Bytes as MPI counts them.
+/// A number of bytes as MPI's type.
 fn count_of(bytes: usize, rank: usize, peer: usize) -> Result<c_int, Error> {
     c_int::try_from(bytes).map_err(|_| Error::InvalidParameter {
         operation: "a message",
@@ -790,7 +793,7 @@ fn count_of(bytes: usize, rank: usize, peer: usize) -> Result<c_int, Error> {
     })
 }
 
-/// The end of a wait.
+/// A deadline: when a wait began and how long it may take.
 struct Until {
     start: Instant,
     deadline: Duration,
@@ -804,13 +807,13 @@ impl Until {
         }
     }
 
-    /// Lets others work for a moment, if there is time left.
+    /// Yields or sleeps for a moment; fails after the deadline.
     fn pause(&self, rank: usize, peer: usize) -> Result<(), Error> {
         let waited = self.start.elapsed();
         if waited >= self.deadline {
             return Err(Error::Deadline { rank, peer, waited });
         }
-        // Ranks may be more than processors.
+        // There may be more ranks than processors.
         if waited < Duration::from_micros(200) {
             std::thread::yield_now();
         } else {
@@ -820,7 +823,7 @@ impl Until {
     }
 }
 
-/// Bytes that MPI reads or writes.
+/// A send or receive, and the bytes that MPI reads or writes.
 struct Pending {
     peer: usize,
     request: ffi::MPI_Request,
@@ -832,18 +835,18 @@ impl Pending {
     fn new(peer: usize, bytes: Vec<u8>) -> Self {
         Self {
             peer,
-            // SAFETY: a constant of the MPI's.
+            // SAFETY: reads a constant of the MPI library.
             request: unsafe { ffi::RSMPI_REQUEST_NULL },
             bytes,
             under_way: false,
         }
     }
 
-    /// Begins to receive a message, as long as the bytes.
+    /// Begins to receive a message into the bytes, which have its length.
     fn receive(&mut self, mut found: Found) -> Result<(), Error> {
         let count = self.bytes.len().min(found.bytes) as c_int;
-        // SAFETY: the bytes are no fewer than are counted. They stay until the request has ended, or
-        // for ever, and are not read before.
+        // SAFETY: there are at least `count` bytes. They stay until the request has ended, or for
+        // ever, and nothing reads them before.
         let code = unsafe {
             ffi::MPI_Imrecv(
                 self.bytes.as_mut_ptr().cast::<c_void>(),
@@ -864,8 +867,8 @@ impl Pending {
             return Ok(true);
         }
         let mut done = 0;
-        // SAFETY: the request is this one's; the pointer is good for a number, and no status is
-        // wanted.
+        // SAFETY: this value owns the request; the pointer is valid for a number, and MPI ignores
+        // the status.
         let code = unsafe {
             ffi::MPI_Test(
                 &raw mut self.request,
@@ -882,7 +885,7 @@ impl Pending {
 impl Drop for Pending {
     fn drop(&mut self) {
         if self.under_way {
-            // After an error MPI may still use them: they stay for ever.
+            // After an error MPI may still use the bytes, so they are never freed.
             std::mem::forget(std::mem::take(&mut self.bytes));
         }
     }

@@ -1,4 +1,4 @@
-//! Bodies that are shared by ranks.
+//! Gravity between bodies that several ranks share, and their motion.
 
 use crate::checkpoint::{Checkpoint, Checkpoints, Of};
 use crate::spare::Spare;
@@ -9,10 +9,11 @@ use halo_gpu::{Buffer, Device, Element, Scalar, Tally, View};
 use std::ops::Range;
 use std::path::PathBuf;
 
-/// The accelerations of a rank's bodies by those of all ranks. Each rank computes some of the parts
-/// in which [`Gravity::plan_of_parts`] forms sums, and gathers the bodies of the others.
+/// Computes the accelerations of a rank's bodies due to the bodies of all ranks.
+/// [`Gravity::plan_of_parts`] forms sums in parts; each rank computes some of these parts, and
+/// gathers the bodies of the other ranks.
 ///
-/// The bits are those of one device with the same number of parts, for any number of ranks.
+/// For any number of ranks, the results have the bits of one device with the same number of parts.
 ///
 /// ```
 /// use halo_distributed::{Error, nbody};
@@ -51,8 +52,9 @@ impl<'a, T: Scalar> Plan<'a, T> {
     ///
     /// # Errors
     ///
-    /// [`Error::Disagreement`] unless all ranks give the same; [`Error::InvalidParameter`] for
-    /// more ranks than parts; [`Error::Device`] as [`Gravity::plan_of_parts`].
+    /// [`Error::Disagreement`] unless all ranks give the same arguments;
+    /// [`Error::InvalidParameter`] for more ranks than parts; [`Error::Device`] as
+    /// [`Gravity::plan_of_parts`].
     pub fn new(
         communicator: &'a Communicator,
         device: &Device,
@@ -86,18 +88,18 @@ impl<'a, T: Scalar> Plan<'a, T> {
         })
     }
 
-    /// Which of all bodies are this rank's.
+    /// The range of this rank's bodies among all bodies.
     #[must_use]
     pub fn own(&self) -> Range<usize> {
         self.plan.own()
     }
 
-    /// The acceleration of each of the rank's own bodies, into `accelerations`.
+    /// Writes the acceleration of each of the rank's own bodies to `accelerations`.
     ///
     /// # Errors
     ///
-    /// As [`Transport::exchange`](crate::Transport::exchange); [`Error::Device`] for buffers that
-    /// do not fit.
+    /// As [`Transport::exchange`](crate::Transport::exchange); [`Error::Device`] for buffers of
+    /// other lengths or on other devices.
     pub fn accelerations(
         &mut self,
         own: &Buffer<Body<T>>,
@@ -107,7 +109,7 @@ impl<'a, T: Scalar> Plan<'a, T> {
         self.accelerations_as_gathered(accelerations)
     }
 
-    /// The same by the bodies as they were [gathered](Self::gather) last.
+    /// The same, due to the bodies as last [gathered](Self::gather).
     ///
     /// # Errors
     ///
@@ -119,7 +121,7 @@ impl<'a, T: Scalar> Plan<'a, T> {
         Ok(self.plan.accelerations(&self.all, accelerations)?)
     }
 
-    /// Brings the bodies of all ranks together.
+    /// Gathers the bodies of all ranks.
     ///
     /// # Errors
     ///
@@ -158,8 +160,9 @@ impl<'a, T: Scalar> Plan<'a, T> {
     }
 }
 
-/// Bodies that move under their own gravity, shared by ranks: [`halo_gpu::nbody::Leapfrog`] over
-/// several devices, with the bits of one that makes its sums in as many parts.
+/// Bodies that move under their own gravity, shared by several ranks: [`halo_gpu::nbody::Leapfrog`]
+/// over several devices, with the bits of one device that forms its sums in the same number of
+/// parts.
 ///
 /// ```
 /// use halo_distributed::{Error, nbody};
@@ -192,7 +195,7 @@ pub struct Leapfrog<'a, T: Scalar> {
     gravity: Gravity,
     time_step: f64,
     steps: Tally,
-    /// This rank's.
+    /// This rank's bodies.
     bodies: Buffer<Body<T>>,
     velocities: Buffer<[T; 3]>,
     /// The accelerations of the bodies at their present positions.
@@ -200,13 +203,13 @@ pub struct Leapfrog<'a, T: Scalar> {
 }
 
 impl<'a, T: Scalar> Leapfrog<'a, T> {
-    /// `n` bodies of all ranks together, with the places and velocities that `start` gives for
-    /// their numbers, to march by steps that are `time_step` long.
+    /// `n` bodies of all ranks together, with the bodies and velocities that `start` returns for
+    /// their numbers, and steps of length `time_step`.
     ///
     /// # Errors
     ///
-    /// As [`Plan::new`]; [`Error::Device`] as [`Gravity::check_motion`], and
-    /// [`Error::Elsewhere`] on ranks whose own bodies are as they should be.
+    /// As [`Plan::new`]; [`Error::Device`] as [`Gravity::check_motion`], and [`Error::Elsewhere`]
+    /// on ranks whose own bodies are valid.
     pub fn new(
         communicator: &'a Communicator,
         device: &Device,
@@ -241,14 +244,14 @@ impl<'a, T: Scalar> Leapfrog<'a, T> {
         Ok(leapfrog)
     }
 
-    /// Bodies that go on from a checkpoint, with the bits that they would have had without it.
-    /// Ranks and devices may be others than when it was saved.
+    /// Bodies that continue from a checkpoint, with the bits of a run without interruption. Ranks
+    /// and devices may differ from those that saved it.
     ///
     /// # Errors
     ///
-    /// [`Error::Unfit`] for a checkpoint of another number of bodies, another gravity, number of
-    /// parts, time step or type, [`Error::Corrupted`], [`Error::File`], [`Error::FileLength`],
-    /// and [`Error::Elsewhere`] on the other ranks; as [`new`](Self::new).
+    /// [`Error::Unfit`] for a checkpoint with another number of bodies, gravity, number of parts,
+    /// time step or type, [`Error::Corrupted`], [`Error::File`], [`Error::FileLength`], and
+    /// [`Error::Elsewhere`] on the other ranks; as [`new`](Self::new).
     pub fn restore(
         communicator: &'a Communicator,
         device: &Device,
@@ -274,8 +277,8 @@ impl<'a, T: Scalar> Leapfrog<'a, T> {
         Ok(stars)
     }
 
-    /// Saves bodies and velocities, to go on from with [`restore`](Self::restore), and returns
-    /// the folder.
+    /// Saves bodies and velocities for [`restore`](Self::restore), and returns the folder of the
+    /// checkpoint.
     ///
     /// # Errors
     ///
@@ -319,7 +322,7 @@ impl<'a, T: Scalar> Leapfrog<'a, T> {
     ///
     /// # Errors
     ///
-    /// As [`Plan::accelerations`]. The bodies are then somewhere within a step.
+    /// As [`Plan::accelerations`]. After an error the bodies may be in the middle of a step.
     pub fn advance(&mut self, steps: u64) -> Result<(), Error> {
         for _ in 0..steps {
             self.kick_drift(0.5 * self.time_step, self.time_step)?;
@@ -342,13 +345,13 @@ impl<'a, T: Scalar> Leapfrog<'a, T> {
         self.steps() as f64 * self.time_step
     }
 
-    /// Which of all bodies are this rank's.
+    /// The range of this rank's bodies among all bodies.
     #[must_use]
     pub fn own(&self) -> Range<usize> {
         self.plan.own()
     }
 
-    /// The bodies of all ranks where they are now, in their first order, on every rank.
+    /// The current bodies of all ranks, in the initial order, on every rank.
     ///
     /// # Errors
     ///
@@ -357,7 +360,7 @@ impl<'a, T: Scalar> Leapfrog<'a, T> {
         self.gathered(&self.bodies)
     }
 
-    /// Their velocities.
+    /// The velocities of all bodies, in the same order.
     ///
     /// # Errors
     ///
@@ -366,8 +369,9 @@ impl<'a, T: Scalar> Leapfrog<'a, T> {
         self.gathered(&self.velocities)
     }
 
-    /// The energy of all bodies now, on every rank: that of [`halo_gpu::nbody::Leapfrog::energy`]
-    /// on such a device. Each rank computes all of the potential one, in n² interactions.
+    /// The current energy of all bodies, on every rank, as [`halo_gpu::nbody::Leapfrog::energy`] on
+    /// one device of the same kind. Each rank computes the whole potential energy, in n²
+    /// interactions.
     ///
     /// ```
     /// use halo_distributed::{Error, nbody};
@@ -393,8 +397,8 @@ impl<'a, T: Scalar> Leapfrog<'a, T> {
     ///
     /// # Errors
     ///
-    /// As [`advance`](Self::advance); [`Error::Device`] as [`Gravity::check`] once bodies have left
-    /// the range that it asks for, and as [`Device::zeros`].
+    /// As [`advance`](Self::advance); [`Error::Device`] as [`Gravity::check`] if bodies have left
+    /// the range that it requires, and as [`Device::zeros`].
     pub fn energy(&self) -> Result<Energy, Error> {
         let (gravity, bodies) = (self.gravity, self.bodies()?);
         let cluster = Cluster {
@@ -414,7 +418,7 @@ impl<'a, T: Scalar> Leapfrog<'a, T> {
         })
     }
 
-    /// What all ranks have, in the order of the ranks.
+    /// The elements of all ranks, in the order of the ranks.
     fn gathered<E: Element>(&self, own: &Buffer<E>) -> Result<Vec<E>, Error> {
         let communicator = self.plan.communicator;
         communicator.settle()?;
@@ -422,8 +426,8 @@ impl<'a, T: Scalar> Leapfrog<'a, T> {
     }
 }
 
-/// What a checkpoint of bodies is of: the bits depend on the number of parts, which the bodies'
-/// number gives where nothing is said.
+/// The identity of bodies in their checkpoints. It has the number of parts, because the bits depend
+/// on it; by default that follows from the number of bodies.
 fn of<T: Scalar + Stored>(gravity: Gravity, n: usize, time_step: f64) -> Result<Of, Error> {
     let parts = gravity.plan_of_parts::<T>(&Device::cpu(), n, 0..1)?.parts();
     let softening = gravity.softening();
@@ -435,7 +439,7 @@ fn of<T: Scalar + Stored>(gravity: Gravity, n: usize, time_step: f64) -> Result<
     })
 }
 
-/// `N` numbers for each of these bodies.
+/// The block of a file that holds `N` numbers for each of these bodies.
 fn rows<const N: usize>(bodies: &Range<usize>) -> Block<2> {
     Block {
         start: [0, bodies.start],

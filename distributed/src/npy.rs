@@ -1,8 +1,8 @@
-//! Fields in .npy files, which all ranks read and write at once.
+//! Reads and writes fields as .npy files, all ranks at once.
 //!
-//! The last axis of a grid is the first of the array, so that NumPy has a field of points
-//! (x, y, z) as `array[z, y, x]`. Each rank reads and writes its own points, at their place in
-//! the file: all ranks must see the same file system.
+//! The last axis of a grid is the first of the array, so NumPy accesses the point (x, y, z) as
+//! `array[z, y, x]`. Each rank reads and writes its own points at their place in the file, so all
+//! ranks must see the same file system.
 //!
 //! ```
 //! use halo_distributed::{Decomposition, Error, heat2d, npy};
@@ -44,10 +44,10 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
-/// Writes a field; each rank has the values `own` at its own points, the first axis fastest.
+/// Writes a field. Each rank gives the values `own` at its own points, the first axis fastest.
 ///
-/// The file is written under a temporary name and then renamed: no reader sees a part of it, and a
-/// failure leaves the old file.
+/// The file is written under a temporary name and then renamed, so no reader sees an incomplete
+/// file, and a failure leaves the old one.
 ///
 /// # Errors
 ///
@@ -72,22 +72,22 @@ pub fn write<T: Stored, const D: usize>(
     .map(drop)
 }
 
-/// Removes a file that is useless after an error. Its own error is dropped: the first one counts.
+/// Removes an incomplete file after an error, and ignores errors of the removal.
 fn remove(path: &Path) {
     let _ = fs::remove_file(path);
 }
 
-/// Reads a field: of each rank the values at its own points.
+/// Reads a field: each rank gets the values at its own points.
 ///
-/// The file may be in NumPy's order or in Fortran's, where its axes are taken the other way
-/// round.
+/// The file may be in C order or in Fortran order; in Fortran order the axes of the array are those
+/// of the grid, not reversed.
 ///
 /// # Errors
 ///
-/// [`Error::Disagreement`] and [`Error::InvalidParameter`] as [`write()`]; [`Error::File`] where
-/// there is no such file or it is no .npy, [`Error::Unfit`] where its elements are of another
-/// type or their shape is not that of the points, [`Error::FileLength`] where it was cut
-/// short, and [`Error::Elsewhere`] on ranks that found nothing wrong; as
+/// [`Error::Disagreement`] and [`Error::InvalidParameter`] as [`write()`]; [`Error::File`] if the
+/// file does not exist or is not an .npy file, [`Error::Unfit`] if it has another element type or
+/// shape, [`Error::FileLength`] if it is shorter or longer than its header says, and
+/// [`Error::Elsewhere`] on ranks that found nothing wrong; as
 /// [`Transport::exchange`](crate::Transport::exchange).
 pub fn read<T: Stored, const D: usize>(
     communicator: &Communicator,
@@ -98,8 +98,8 @@ pub fn read<T: Stored, const D: usize>(
     read_part(communicator, path.as_ref(), decomposition.points(), block)
 }
 
-/// Writes what each rank has of a grid. The file is there in the end, or an error everywhere.
-/// Returns how many bytes it has.
+/// Writes each rank's part of a field, and returns the length of the file in bytes. If one rank
+/// fails, all fail.
 pub(crate) fn write_part<T: Stored, const D: usize>(
     communicator: &Communicator,
     path: &Path,
@@ -136,7 +136,7 @@ pub(crate) fn write_part<T: Stored, const D: usize>(
     written.map(|()| len)
 }
 
-/// Reads what each rank has of a grid.
+/// Reads each rank's part of a field.
 pub(crate) fn read_part<T: Stored, const D: usize>(
     communicator: &Communicator,
     path: &Path,
@@ -193,12 +193,12 @@ fn read_own<T: Stored, const D: usize>(
     Ok(Share::new(block, values))
 }
 
-/// What the beginning of a file says, as in
-/// [NumPy's format](https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html).
+/// The header of a file, in the [format of
+/// NumPy](https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html).
 struct Header {
-    /// The type of the elements, as Python writes it.
+    /// The element type, as Python writes it.
     descr: String,
-    /// With the axis first that runs slowest.
+    /// The slowest axis first.
     shape: Vec<u64>,
     /// Bytes before the elements.
     len: u64,
@@ -232,7 +232,7 @@ impl Header {
         let text = std::str::from_utf8(&text).map_err(|_| bad("it is not text"))?;
         let missing = || bad("it does not say the type, the order and the shape of an array");
         let entry = |name| value_of(text, name).ok_or_else(missing);
-        // Of records it is a list.
+        // For records it is a list.
         let descr = entry("descr")?;
         let descr = quoted(descr).map_or(descr, |(name, _)| name);
         let mut shape = tuple(entry("shape")?).ok_or_else(missing)?;
@@ -248,7 +248,7 @@ impl Header {
         })
     }
 
-    /// That of an array of these points.
+    /// The header of an array with these points.
     fn bytes<T: Stored, const D: usize>(points: [usize; D]) -> Vec<u8> {
         let axes: String = shape_of(points)
             .iter()
@@ -256,7 +256,7 @@ impl Header {
             .collect();
         let descr = type_of::<T>();
         let text = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({axes}), }}");
-        // With the end of its line it fills whole blocks, as NumPy has them.
+        // With its line feed the header fills whole blocks, as NumPy requires.
         let len = (MAGIC.len() + 4 + text.len() + 1).next_multiple_of(BLOCK);
         let padding = len - MAGIC.len() - 4 - text.len() - 1;
         let mut bytes = MAGIC.to_vec();
@@ -269,7 +269,7 @@ impl Header {
     }
 }
 
-/// The value of `name` in a dictionary, as Python writes it, whose names are strings.
+/// The value of `name` in a dictionary with string keys, as Python writes it.
 fn value_of<'t>(text: &'t str, name: &str) -> Option<&'t str> {
     let mut rest = text.trim().strip_prefix('{')?.strip_suffix('}')?;
     loop {
@@ -283,13 +283,14 @@ fn value_of<'t>(text: &'t str, name: &str) -> Option<&'t str> {
     }
 }
 
-/// What the string at the beginning of `text` has between its quotes, and what follows it.
+/// The contents of the string literal at the beginning of `text`, and the rest of `text`.
 fn quoted(text: &str) -> Option<(&str, &str)> {
     let quote = text.chars().next().filter(|it| matches!(it, '\'' | '"'))?;
     text[1..].split_once(quote)
 }
 
-/// The bytes before the comma that is in no brackets and in no string; all if there is none.
+/// The number of bytes before the first comma outside brackets and strings; the length of `text` if
+/// there is none.
 fn len_of_value(text: &str) -> usize {
     let (mut depth, mut within) = (0, None);
     let ends = |it: char| {
@@ -306,7 +307,7 @@ fn len_of_value(text: &str) -> usize {
     text.find(ends).unwrap_or(text.len())
 }
 
-/// The numbers of a tuple. One alone has a comma behind it.
+/// The numbers of a tuple. A tuple of one number has a comma after it.
 fn tuple(text: &str) -> Option<Vec<u64>> {
     let inner = text.strip_prefix('(')?.strip_suffix(')')?.trim();
     let numbers = match inner.strip_suffix(',') {
@@ -319,18 +320,18 @@ fn tuple(text: &str) -> Option<Vec<u64>> {
     numbers.split(',').map(number).collect()
 }
 
-/// Headers have a multiple of this length, so that elements are aligned.
+/// The length of a header is a multiple of this, so that elements are aligned.
 const BLOCK: usize = 64;
 
-/// The longest text of a header that is read: more than 32 axes need.
+/// The longest header text that is read, in bytes: more than 32 axes need.
 const LONGEST: u32 = 1 << 14;
 
-/// The axes of an array, the slowest first.
+/// The shape of an array, the slowest axis first.
 fn shape_of<const D: usize>(points: [usize; D]) -> Vec<u64> {
     points.iter().rev().map(|&it| it as u64).collect()
 }
 
-/// The elements as they are in memory.
+/// The type code of elements in this machine's byte order.
 fn type_of<T: Stored>() -> String {
     let order = match size_of::<T>() {
         1 => '|',

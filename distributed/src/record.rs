@@ -1,4 +1,4 @@
-//! Work of ranks that is recorded, messages included, and done again and again.
+//! Records work of several ranks, messages included, to replay it many times.
 
 use crate::{Communicator, Error};
 use halo_gpu::{Device, DeviceKind};
@@ -6,29 +6,31 @@ use std::cell::Cell;
 use std::fmt;
 use std::rc::Rc;
 
-/// Work that [`Communicator::record`] has recorded.
+/// Work recorded by [`Communicator::record`].
 pub struct Replay<'a> {
     replay: halo_gpu::Replay<'a>,
     communicator: &'a Communicator,
     failed: Failed,
 }
 
-/// An error of the work that is not its device's.
+/// An error of the recorded work that is not an error of its device.
 type Failed = Rc<Cell<Option<Error>>>;
 
 impl Communicator {
-    /// Runs `work` once and records it `count` times, to be done again by [`Replay::run`]:
-    /// [`Device::record`] for work of several ranks, with its exchanges. All ranks record the same.
+    /// Runs `work` once and records it `count` times; [`Replay::run`] replays it. This is
+    /// [`Device::record`] for work of several ranks, with its exchanges. All ranks record the same
+    /// work.
     ///
     /// On CUDA devices the recording is a graph, and a replay costs the host one call, however many
-    /// steps and exchanges it has. That needs messages over NCCL
+    /// steps and exchanges it has. This requires messages over NCCL
     /// ([`with_nccl`](Self::with_nccl)), or a single rank. On the CPU and the emulator a replay
     /// calls `work` again, over any transport.
     ///
-    /// Plates, stencils and bodies exchange at the start of each recorded call, and compute
-    /// nothing ahead: give `iterate` and `steps` as many steps as the ghost points allow, or a
-    /// multiple. No result has other bits. Waves, and other stencils that read a past state, change
-    /// three fields in turn: on CUDA devices a recording of them has a multiple of three steps in all.
+    /// Plates, stencils and bodies exchange at the start of each recorded call, and do not compute
+    /// points at cuts ahead. So give `iterate` and `steps` as many steps as the ghost points allow,
+    /// or a multiple. Results have the same bits. Waves, and other stencils that read a past state,
+    /// rotate three fields: on CUDA devices a recording of them must have a multiple of three steps
+    /// in all.
     ///
     /// ```
     /// use halo_distributed::{Decomposition, Error, heat2d};
@@ -56,9 +58,9 @@ impl Communicator {
     ///
     /// # Errors
     ///
-    /// [`Error::NotRecordable`] for several ranks with CUDA devices whose messages go by a
-    /// transport that a graph cannot contain; [`Error::Elsewhere`] where another rank has failed; the
-    /// errors of `work`; [`Error::Device`] as [`Device::record`].
+    /// [`Error::NotRecordable`] for several ranks with CUDA devices over a transport whose messages
+    /// a graph cannot contain; [`Error::Elsewhere`] if another rank has failed; the errors of
+    /// `work`; [`Error::Device`] as [`Device::record`].
     pub fn record<'a>(
         &'a self,
         device: &Device,
@@ -93,8 +95,7 @@ impl Communicator {
 }
 
 impl Replay<'_> {
-    /// Does everything that was recorded once more, on all ranks; on CUDA devices without waiting for
-    /// its end.
+    /// Replays the recorded work once, on all ranks. On CUDA devices it does not wait for the end.
     ///
     /// # Errors
     ///
@@ -106,14 +107,14 @@ impl Replay<'_> {
         self.communicator.replayed(self.replay.device())
     }
 
-    /// How many times the work was recorded: what [`run`](Self::run) does as often.
+    /// The number of times the work was recorded: each [`run`](Self::run) repeats it that often.
     #[must_use]
     pub fn count(&self) -> usize {
         self.replay.count()
     }
 }
 
-/// While it is there, the communicator's rank does recorded work.
+/// Marks the communicator as recording until it is dropped.
 struct Recording<'a>(&'a Cell<bool>);
 
 impl<'a> Recording<'a> {

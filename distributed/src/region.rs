@@ -1,12 +1,12 @@
-//! Boxes of an array, as pieces that lie together in memory.
+//! Regions (boxes) of an array, as pieces that are contiguous in memory.
 
 use std::ops::Range;
 
-/// Along each axis of an array, some of its points.
+/// A range of points along each axis of an array.
 pub(crate) type Region<const D: usize> = [Range<usize>; D];
 
 /// The points of a region of an array with these extents, the first axis fastest, as ranges of
-/// elements: as few as there can be, in order.
+/// elements: as few ranges as possible, in order.
 #[allow(
     clippy::single_range_in_vec_init,
     reason = "a list of one range is meant"
@@ -17,11 +17,11 @@ pub(crate) fn pieces<const D: usize>(extents: [usize; D], region: &Region<D>) ->
     }
     let mut pieces: Vec<Range<usize>> = vec![0..1];
     let mut stride = extents.iter().product::<usize>();
-    // From the slowest axis on, each piece is a point of the axes so far; its elements are numbered
-    // from that point on.
+    // Starts at the slowest axis. Each piece is a point of the axes so far, and its range counts
+    // points of these axes.
     for (axis, range) in region.iter().enumerate().rev() {
         stride /= extents[axis];
-        // Whole rows of faster axes that lie together are one piece.
+        // Contiguous whole rows of faster axes are one piece.
         let together = region[..axis]
             .iter()
             .zip(&extents)
@@ -46,15 +46,15 @@ pub(crate) fn pieces<const D: usize>(extents: [usize; D], region: &Region<D>) ->
 /// Pieces of the same length, at equal distances.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Rows {
-    /// The first element of the first.
+    /// The first element of the first piece.
     pub(crate) start: usize,
     pub(crate) len: usize,
     pub(crate) count: usize,
-    /// From the start of one to that of the next.
+    /// The distance between the starts of two successive pieces.
     pub(crate) distance: usize,
 }
 
-/// The [`pieces`] of a region, those together that can be copied at once.
+/// The [`pieces`] of a region, grouped so that one copy moves each group.
 pub(crate) fn rows<const D: usize>(extents: [usize; D], region: &Region<D>) -> Vec<Rows> {
     let mut rows: Vec<Rows> = Vec::new();
     for piece in pieces(extents, region) {
@@ -75,7 +75,7 @@ pub(crate) fn rows<const D: usize>(extents: [usize; D], region: &Region<D>) -> V
     rows
 }
 
-/// How many points a region has.
+/// The number of points of a region.
 pub(crate) fn points<const D: usize>(region: &Region<D>) -> usize {
     region.iter().map(Range::len).product()
 }
@@ -84,7 +84,7 @@ pub(crate) fn points<const D: usize>(region: &Region<D>) -> usize {
 mod tests {
     use super::{Rows, pieces, points, rows};
 
-    /// Every element of every region of some arrays, found point by point.
+    /// Compares every region of an array with a search point by point.
     #[test]
     fn pieces_are_the_points_in_order() {
         let extents = [4, 3, 5];

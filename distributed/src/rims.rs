@@ -1,11 +1,13 @@
-//! The planes at the cuts of a part, computed ahead of the others.
+//! Computes the planes at the cuts of a part before its other planes, so that messages overlap with
+//! computation.
 //!
-//! A round has as many steps as the ghost points allow. The planes that the neighbours need after
-//! it depend on 3 w planes before it, where w is the width of the ghosts: the ghost planes and the
-//! nearest 2 w of the rank's own. Along each axis that is cut these are computed first, separately,
-//! on a stream of high priority, and sent, to the neighbours at edges and corners as well. The whole
-//! part is computed meanwhile, and receives the messages at the end. The bits are the same, since
-//! each point is computed from the same numbers in the same order.
+//! A round has as many steps as the ghost points allow. The planes that a neighbour needs after a
+//! round depend on 3 w planes before it, where w is the width of the ghosts: the ghost planes and
+//! the nearest 2 w planes of the rank's own. Along each axis that is cut these 3 w planes, the rim,
+//! are computed first, separately, on a stream of high priority. The results are sent to the
+//! neighbours, also across edges and corners. Meanwhile the whole part is computed; it receives the
+//! messages at the end. The bits are the same, because each point is computed from the same numbers
+//! in the same order.
 
 use crate::ghosts::{Fields, Ghosts, Neighbour, pack};
 use crate::region::{Region, pieces, points};
@@ -13,16 +15,16 @@ use crate::{Ahead, Communicator, Error, Side};
 use halo_gpu::{Device, DeviceKind, Element, Priority};
 use std::fmt;
 
-/// The most that a CPU computes besides, as a share of a part.
+/// The most that a CPU computes twice, as a fraction of a part.
 const MOST: f64 = 0.125;
 
-/// Planes that are taken from step to step by themselves.
+/// The planes of a rim, which are stepped separately.
 pub(crate) trait Strip<T: Element>: Fields<T> {
-    /// Takes the steps.
+    /// Takes `count` steps.
     fn steps(&mut self, count: usize) -> Result<(), Error>;
 }
 
-/// The cut sides of a part.
+/// The rims of a part: one for each side that is cut.
 pub(crate) struct Rims<S, const D: usize> {
     urgent: Device,
     sides: Vec<Rim<S, D>>,
@@ -38,13 +40,13 @@ struct Rim<S, const D: usize> {
 }
 
 impl<S, const D: usize> Rims<S, D> {
-    /// The rims of a part that is cut as `ghosts` says, on `device`. `strip` makes a strip with
-    /// the given number of points along each axis, both of whose ends along an axis are cut, on
-    /// the device it is given.
+    /// The rims of a part with the layout `ghosts`, on `device`. `strip` makes a strip on the given
+    /// device, which is cut at both ends of the given axis, with the given number of points along
+    /// each axis.
     ///
-    /// `None` where rims ahead do not apply: without cuts, and for blocks of fewer planes than
-    /// twice the width; and where they would hide less than they cost, unless they are
-    /// [asked for](Communicator::with_rims).
+    /// `None` without cuts, and for blocks with fewer planes than twice the width. `None` as well
+    /// if [`with_rims`](Communicator::with_rims) forbids rims, or leaves the choice and they would
+    /// not save time.
     pub(crate) fn new(
         communicator: &Communicator,
         device: &Device,
@@ -58,8 +60,8 @@ impl<S, const D: usize> Rims<S, D> {
             Ahead::Never => false,
             Ahead::Always => true,
             Ahead::WherePaid => {
-                // A CPU copies messages to ranks of its own machine itself: what goes to other
-                // machines alone can be hidden.
+                // The CPU itself copies messages to ranks of the same machine, so only messages to
+                // other machines can overlap with computation.
                 let more = axes().map(|axis| (6 * width) as f64 / cut.fewest_points(axis) as f64);
                 device.kind() != DeviceKind::Cpu
                     || communicator.is_across_machines() && more.sum::<f64>() <= MOST
@@ -99,11 +101,12 @@ impl<S, const D: usize> Rims<S, D> {
         Ok(Some(Self { urgent, sides }))
     }
 
-    /// Takes a round of `part`, whose ghost points are up to date before it and after it: the
-    /// strips take `steps` steps, while `meanwhile` takes the same steps of the whole part.
+    /// Takes a round of `steps` steps. The ghost points of `part` must be up to date before, and
+    /// are up to date after it. The strips take their steps, while `meanwhile` takes the same steps
+    /// of the whole part.
     ///
-    /// The strips first copy the part's first `taken` fields; the first `sent` fields of the
-    /// strips go to the neighbours.
+    /// The strips first copy the first `taken` fields of the part; their first `sent` fields are
+    /// sent to the neighbours.
     pub(crate) fn round<T: Element, P: Fields<T>>(
         &mut self,
         communicator: &Communicator,
@@ -115,7 +118,8 @@ impl<S, const D: usize> Rims<S, D> {
     where
         S: Strip<T>,
     {
-        // All copies first: the part's device waits for them alone.
+        // All copies come first, because the part's device waits for the copies but not for the
+        // steps.
         for Rim { from, strip, .. } in &mut self.sides {
             if let [piece] = &pieces(ghosts.extents(), from)[..] {
                 for number in 0..taken {
@@ -158,7 +162,8 @@ impl<S, const D: usize> Rims<S, D> {
 }
 
 impl<S, const D: usize> Rim<S, D> {
-    /// The points that a neighbour beyond this side is sent, in the strip.
+    /// The region of the strip that is sent to a neighbour; `None` unless the neighbour lies beyond
+    /// this side.
     fn part_of(&self, neighbour: &Neighbour<D>) -> Option<Region<D>> {
         if neighbour.side(self.axis) != Some(self.side) {
             return None;
@@ -186,7 +191,7 @@ mod tests {
     use crate::{Ahead, Decomposition, run};
     use halo_gpu::Device;
 
-    /// How many sides of the first of these blocks are computed ahead.
+    /// The number of rims of the first block.
     fn sides(device: fn() -> Device, ahead: Ahead, parts: [usize; 3], width: usize) -> usize {
         let sides = run(parts.iter().product(), |communicator| {
             let communicator = communicator.with_rims(ahead);
@@ -205,7 +210,7 @@ mod tests {
     #[test]
     fn each_cut_side_has_a_rim_where_that_is_asked_for() {
         for parts in [[1, 1, 2], [1, 2, 2], [2, 2, 1], [2, 2, 2]] {
-            // The first axis is a ring, and has two sides.
+            // The first axis is periodic, so a block has two sides that are cut.
             let cut = parts.iter().filter(|&&parts| parts > 1).count();
             let all = cut + usize::from(parts[0] > 1);
             assert_eq!(
@@ -215,7 +220,7 @@ mod tests {
             );
             assert_eq!(sides(Device::emulator, Ahead::WherePaid, parts, 4), all);
             assert_eq!(sides(Device::emulator, Ahead::Never, parts, 4), 0);
-            // All ranks are on one machine; and blocks are too thin.
+            // All ranks are on one machine; then, the blocks are too thin.
             assert_eq!(sides(Device::cpu, Ahead::WherePaid, parts, 1), 0);
             assert_eq!(sides(Device::cpu, Ahead::Always, parts, 5), 0);
         }

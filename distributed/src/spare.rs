@@ -1,17 +1,18 @@
-//! Buffers for messages, used again and again.
+//! A pool of buffers for messages.
 
 use halo_gpu::{Buffer, Device, Error};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Buffers that are free. A clone has none.
+/// Free buffers. A clone is empty.
 ///
-/// What a rank sends a neighbour is as long as what it receives from it. So from its second
-/// exchange on a rank allocates nothing: messages that have arrived become those that are sent
-/// next, and those that were sent become rooms.
+/// The messages to and from a neighbour have the same length. So a rank allocates nothing after its
+/// first exchange: buffers that have arrived are sent next, and buffers that were sent receive the
+/// next messages.
 #[derive(Debug, Default)]
 pub(crate) struct Spare(Mutex<Vec<Buffer<u8>>>);
 
-/// More than an exchange in space needs, which has up to 26 neighbours, and a field's rims.
+/// The most buffers that are kept: more than the 26 neighbours of an exchange in space and the rims
+/// of a field need.
 const MOST: usize = 64;
 
 impl Spare {
@@ -20,12 +21,12 @@ impl Spare {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A buffer of this many bytes on `device`, which holds anything.
+    /// A buffer of this many bytes on `device`, with unspecified contents.
     pub(crate) fn take(&self, device: &Device, bytes: usize) -> Result<Buffer<u8>, Error> {
         let mut free = self.free();
         let fits = |it: &Buffer<u8>| it.len() == bytes && it.device() == device;
         let found = free.iter().position(fits).or_else(|| {
-            // Another handle of the same device has it.
+            // Another handle of the same device owns the buffer.
             free.iter().position(|it| it.len() == bytes)
         });
         let found = found.map(|at| free.remove(at));
@@ -36,7 +37,7 @@ impl Spare {
         }
     }
 
-    /// These are free from now on. The oldest go if there are too many.
+    /// Adds free buffers, and drops the oldest if there are too many.
     pub(crate) fn put(&self, buffers: impl IntoIterator<Item = Buffer<u8>>) {
         let mut free = self.free();
         free.extend(buffers);

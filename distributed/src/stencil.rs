@@ -1,4 +1,4 @@
-//! Stencils of your own over several devices.
+//! Runs your own stencils on several ranks.
 
 use crate::checkpoint::{Checkpoint, Checkpoints, Of};
 use crate::ghosts::{Fields, Ghosts};
@@ -11,16 +11,16 @@ use halo_stencil::furthest;
 use std::fmt;
 use std::path::PathBuf;
 
-/// What errors call it.
+/// The operation in errors.
 const OPERATION: &str = "a stencil over ranks";
 
-/// Fields that are shared by ranks, which a stencil takes from step to step:
-/// [`halo_gpu::stencil::Run`] over several devices, with the bits of one.
+/// Fields that several ranks share, and that a stencil steps: [`halo_gpu::stencil::Run`] over
+/// several devices, with the bits of one.
 ///
 /// With `width` planes of ghost points, and an update that reads r points away, there is an
-/// exchange every `width / r` steps. Where blocks have at least 2 `width` planes along the axes that
-/// are cut, the planes that neighbours need are computed first, and exchanged while the others are
-/// computed: see [`Communicator::with_rims`].
+/// exchange every `width / r` steps. If blocks have at least 2 `width` planes along the axes that
+/// are cut, the planes that neighbours need are computed first and exchanged while the other planes
+/// are computed: see [`Communicator::with_rims`].
 ///
 /// ```
 /// use halo_distributed::{Decomposition, Error, stencil};
@@ -50,21 +50,21 @@ const OPERATION: &str = "a stencil over ranks";
 #[derive(Debug)]
 pub struct Run<'a, U, T: Number, const D: usize, const INPUTS: usize, const OUTPUTS: usize> {
     communicator: &'a Communicator,
-    /// Of the whole grid.
+    /// The stencil on the whole grid.
     stencil: Stencil<U, T, D, INPUTS, OUTPUTS>,
-    /// Of this rank's part, ghost points included.
+    /// The run of this rank's part, ghost points included.
     part: stencil::Run<U, T, D, INPUTS, OUTPUTS>,
     ghosts: Ghosts<D>,
-    /// How many planes of ghost points a step makes useless.
+    /// How many planes of ghost points a step invalidates.
     reach: usize,
-    /// How many steps the ghost points are good for.
+    /// For how many steps the ghost points are valid.
     fresh: usize,
-    /// Whether the ghost points of the past and of coefficients are outdated.
+    /// Whether the ghost points of past states and coefficients are outdated.
     stale: bool,
-    /// How many steps had been taken before the checkpoint that it goes on from.
+    /// The number of steps before the checkpoint from which it continues.
     steps_before: u64,
     rims: Option<Rims<stencil::Run<U, T, D, INPUTS, OUTPUTS>, D>>,
-    /// Whether the rims have the coefficients as they are now.
+    /// Whether the rims have the current coefficients.
     have_coefficients: bool,
 }
 
@@ -74,17 +74,17 @@ where
     T: Number,
     U: Compiled<T, INPUTS, OUTPUTS>,
 {
-    /// The fields of `stencil`, with what `value` gives for each input, by its number, at the
-    /// points of the whole grid.
+    /// The fields of `stencil`. `value` returns the initial value of an input, given by its number,
+    /// at a point of the whole grid.
     ///
     /// # Errors
     ///
     /// [`Error::Disagreement`] unless all ranks give the same grid, boundaries, decomposition,
-    /// width and type; [`Error::InvalidParameter`] for a decomposition of other points, one that
-    /// is periodic along a cut axis where a field is not or the other way round, an axis that is
-    /// cut and [periodic with its end point](Boundary::PeriodicWithEndpoint), and a width
-    /// that is less than the update reads or more than the thinnest block has; [`Error::Device`]
-    /// as [`Stencil::start`], and [`Error::Elsewhere`] on the other ranks; as
+    /// width and type; [`Error::InvalidParameter`] for a decomposition of another grid, a
+    /// decomposition that is periodic along a cut axis along which a field is not, or the reverse,
+    /// a cut along an axis that is [periodic with its end point](Boundary::PeriodicWithEndpoint),
+    /// and a width below the reach of the update or above the points of the thinnest block;
+    /// [`Error::Device`] as [`Stencil::start`], and [`Error::Elsewhere`] on the other ranks; as
     /// [`Transport::exchange`](crate::Transport::exchange).
     pub fn new(
         communicator: &'a Communicator,
@@ -151,8 +151,9 @@ where
                         continue;
                     };
                     for (end, planes) in ends.iter_mut().zip(planes) {
-                        // Beyond ghost points the field goes on: what the part makes of its end
-                        // is wrong, and moves inwards as far as the update reads in each step.
+                        // The field continues beyond the ghost points. The part computes wrong
+                        // values at its ends, and this error moves inwards by the reach of the
+                        // update per step.
                         if planes > 0 {
                             *end = Boundary::OneSided;
                         }
@@ -171,7 +172,7 @@ where
             Ok(part.start(device, inputs.each_ref().map(Vec::as_slice))?)
         };
         let part = communicator.together(start())?;
-        // Without neighbours to read there are no messages.
+        // An update that reads no neighbours needs no messages.
         let rims = if reach == 0 {
             Ok(None)
         } else {
@@ -197,13 +198,13 @@ where
         })
     }
 
-    /// Fields that go on from a checkpoint, with the bits that they would have had without it.
-    /// Ranks, decomposition, width and devices may be others than when it was saved.
+    /// Fields that continue from a checkpoint, with the bits of a run without interruption. Ranks,
+    /// decomposition, width and devices may differ from those that saved it.
     ///
     /// # Errors
     ///
-    /// [`Error::Unfit`] for a checkpoint of another stencil, other parameters of it, another grid
-    /// or another type, [`Error::Corrupted`], [`Error::File`], [`Error::FileLength`], and
+    /// [`Error::Unfit`] for a checkpoint with another stencil, other parameters, another grid or
+    /// another type, [`Error::Corrupted`], [`Error::File`], [`Error::FileLength`], and
     /// [`Error::Elsewhere`] on the other ranks; as [`new`](Self::new).
     pub fn restore(
         communicator: &'a Communicator,
@@ -230,7 +231,7 @@ where
         Ok(run)
     }
 
-    /// Saves all inputs, to go on from with [`restore`](Self::restore), and returns the folder.
+    /// Saves all inputs for [`restore`](Self::restore), and returns the folder of the checkpoint.
     ///
     /// # Errors
     ///
@@ -252,13 +253,12 @@ where
         writer.finish()
     }
 
-    /// Takes `count` steps. On CUDA devices the host waits for nothing, unless messages go
-    /// through it.
+    /// Takes `count` steps. On CUDA devices the host does not wait, unless messages go through it.
     ///
     /// # Errors
     ///
-    /// As [`Transport::exchange`](crate::Transport::exchange); [`Error::Device`]. What the fields
-    /// hold is then unspecified.
+    /// As [`Transport::exchange`](crate::Transport::exchange); [`Error::Device`]. After an error
+    /// the contents of the fields are unspecified.
     pub fn steps(&mut self, count: usize) -> Result<(), Error> {
         let is_recording = self.communicator.is_recording();
         if is_recording {
@@ -276,27 +276,28 @@ where
             self.fresh = self.fresh.saturating_sub(now);
         }
         if is_recording {
-            // Replays leave them as outdated as the recording does, or more.
+            // A replay leaves the ghost points at least as outdated as the recording.
             self.fresh = 0;
         }
         Ok(())
     }
 
-    /// How many steps ghost points are good for that are up to date.
+    /// For how many steps ghost points are valid after an exchange.
     fn good_for(&self) -> usize {
         self.ghosts.width() / self.reach
     }
 
-    /// The number of inputs that an exchange updates, while the constant ones are up to date.
+    /// The number of inputs that an exchange updates if the constant inputs are up to date.
     fn exchanged(&self) -> usize {
         match self.good_for() {
-            // The past had its ghost points when it was the present.
+            // The past state got its ghost points when it was the current state.
             1 => OUTPUTS,
             _ => OUTPUTS * (1 + U::PAST),
         }
     }
 
-    /// All steps that the ghost points are good for, and the next exchange beside them.
+    /// Takes all steps for which the ghost points are valid, and overlaps them with the next
+    /// exchange.
     fn round(&mut self, steps: usize) -> Result<(), Error> {
         let sent = self.exchanged();
         let Some(rims) = &mut self.rims else {
@@ -315,7 +316,7 @@ where
         Ok(())
     }
 
-    /// How many steps may come before the next exchange, which is made now if it is due.
+    /// Exchanges ghost points if due, and returns for how many steps they are valid.
     fn fresh(&mut self) -> Result<usize, Error> {
         if self.reach == 0 || self.ghosts.is_whole() {
             return Ok(usize::MAX);
@@ -331,14 +332,14 @@ where
         Ok(self.fresh)
     }
 
-    /// Takes steps until the last one has changed no value by more than `tolerance`, at most
-    /// `most` of them, and looks every `every` steps, as [`halo_gpu::stencil::Run::steps_until`] does:
-    /// it stops on all ranks after the same step as on one device.
+    /// Takes steps until one changes no value by more than `tolerance`, at most `most` steps, with
+    /// a check after every `every` steps, as [`halo_gpu::stencil::Run::steps_until`]. All ranks
+    /// stop after the same step as one device.
     ///
     /// # Errors
     ///
-    /// [`Error::Disagreement`] unless all ranks give the same; [`Error::Device`] for a tolerance
-    /// that is NaN or negative, and if `every` is 0; as [`steps`](Self::steps).
+    /// [`Error::Disagreement`] unless all ranks give the same arguments; [`Error::Device`] for a
+    /// tolerance that is NaN or negative, and if `every` is 0; as [`steps`](Self::steps).
     pub fn steps_until(
         &mut self,
         tolerance: f64,
@@ -360,7 +361,7 @@ where
         })
     }
 
-    /// The rank's own points of an input, on its device.
+    /// A copy of the rank's own points of an input, on its device.
     fn own(&self, field: usize) -> Result<Buffer<T>, Error> {
         self.ghosts.own_points(self.input(field)?)
     }
@@ -371,7 +372,7 @@ where
             .ok_or_else(|| no_field::<INPUTS>(field))
     }
 
-    /// Input number `field` as it is now, at the points of the whole grid, the first axis
+    /// The current values of input number `field` at the points of the whole grid, the first axis
     /// fastest, on every rank.
     ///
     /// # Errors
@@ -382,7 +383,7 @@ where
         self.ghosts.gather(self.communicator, self.input(field)?)
     }
 
-    /// The same at this rank's own points.
+    /// The same, only at this rank's own points.
     ///
     /// # Errors
     ///
@@ -392,7 +393,8 @@ where
             .own_values(self.communicator, self.input(field)?)
     }
 
-    /// The value of input `field` at a point of the whole grid, on every rank: a receiver.
+    /// The value of input `field` at a point of the whole grid, on every rank. Use it as a
+    /// receiver.
     ///
     /// # Errors
     ///
@@ -412,8 +414,8 @@ where
         }
     }
 
-    /// Adds to input `field` at a point of the whole grid, between steps: a source. All ranks
-    /// give the same.
+    /// Adds `value` to input `field` at a point of the whole grid. Use it between steps as a
+    /// source. All ranks give the same arguments.
     ///
     /// # Errors
     ///
@@ -423,19 +425,20 @@ where
         if let Some(place) = self.own_place(point)? {
             self.part.add(field, place, value)?;
         }
-        // Others may have a copy of it.
+        // Other ranks may have a copy of the point.
         self.fresh = 0;
         self.stale |= field >= OUTPUTS;
         Ok(())
     }
 
-    /// Gives points of the whole grid values that no step changes, as
-    /// [`halo_gpu::stencil::Run::hold`]. All ranks give the same points and values; a rank asks for
-    /// those of the points that it has. From now on rims are not computed ahead.
+    /// Sets values at points of the whole grid that no step changes, as
+    /// [`halo_gpu::stencil::Run::hold`]. All ranks give the same points and values; a rank calls
+    /// `value` only for the points of its part. From now on rims are not computed ahead.
     ///
     /// # Errors
     ///
-    /// [`Error::Disagreement`] unless all ranks give as many points of the same output, and as there.
+    /// [`Error::Disagreement`] unless all ranks give the same output and the same number of points;
+    /// as [`halo_gpu::stencil::Run::hold`].
     pub fn hold(
         &mut self,
         output: usize,
@@ -449,11 +452,12 @@ where
     }
 
     /// As [`hold`](Self::hold), with values that change with time, as
-    /// [`halo_gpu::stencil::Run::drive`]: steps before a checkpoint count.
+    /// [`halo_gpu::stencil::Run::drive`]. The step number includes the steps before a checkpoint.
     ///
     /// # Errors
     ///
-    /// As [`hold`](Self::hold); then [`steps`](Self::steps) fails as there.
+    /// As [`hold`](Self::hold). Later [`steps`](Self::steps) may fail as for
+    /// [`halo_gpu::stencil::Run::drive`].
     pub fn drive(
         &mut self,
         output: usize,
@@ -468,12 +472,12 @@ where
         })
     }
 
-    /// Lets all points go that are held or driven, on this rank; all ranks call this.
+    /// Releases all held and driven points on this rank. All ranks must call it.
     pub fn release(&mut self) {
         self.part.release();
     }
 
-    /// Gives the part's points of these to `begin`.
+    /// Calls `begin` with the places of these points in the part.
     fn give(
         &mut self,
         output: usize,
@@ -503,7 +507,7 @@ where
         Ok(())
     }
 
-    /// The part's place in the whole grid.
+    /// The position of the part in the whole grid.
     fn whole(&self) -> Whole<D> {
         Whole {
             points: self.ghosts.decomposition().points(),
@@ -526,7 +530,7 @@ where
         Ok(())
     }
 
-    /// Where this rank's part has a point of the grid, if it is the rank's own.
+    /// The place in this rank's part of a point of the grid, if the point is the rank's own.
     fn own_place(&self, point: [usize; D]) -> Result<Option<[usize; D]>, Error> {
         self.require_point(point)?;
         let (block, planes) = (self.ghosts.block(), self.ghosts.planes());
@@ -543,7 +547,7 @@ where
         Ok(Some(place))
     }
 
-    /// How many steps have been taken, those before a checkpoint included.
+    /// The number of steps taken, including those before a checkpoint.
     #[must_use]
     pub const fn steps_taken(&self) -> u64 {
         self.steps_before + self.part.steps_taken()
@@ -556,7 +560,7 @@ where
     }
 }
 
-/// The place of a rank's part, ghost points included, in the whole grid.
+/// The position of a rank's part, ghost points included, in the whole grid.
 #[derive(Debug, Clone, Copy)]
 struct Whole<const D: usize> {
     points: [usize; D],
@@ -569,7 +573,7 @@ struct Whole<const D: usize> {
 }
 
 impl<const D: usize> Whole<D> {
-    /// The point of the grid that a place in the part is; ghost points may lie beyond periodic ends.
+    /// The point of the grid at a place in the part. Ghost points may lie beyond periodic ends.
     fn point(&self, place: [usize; D]) -> [usize; D] {
         std::array::from_fn(|axis| {
             let n = self.points[axis];
@@ -577,7 +581,7 @@ impl<const D: usize> Whole<D> {
         })
     }
 
-    /// Adds all places in the part that a point of the grid has.
+    /// Adds all places in the part where a point of the grid lies.
     fn add_places(&self, point: [usize; D], places: &mut Vec<[usize; D]>) {
         let first = places.len();
         places.push([0; D]);
@@ -607,8 +611,8 @@ where
     std::array::from_fn(|axis| stencil.grid().extent(Axis::ALL[axis]))
 }
 
-/// What a checkpoint of a stencil is of: its update says its parameters. Nothing of this process is
-/// in it, as another one takes it up.
+/// The identity of a stencil in its checkpoints; the update is written with its parameters. It
+/// contains nothing that belongs to this process, because another one restores it.
 fn of<U, T, const D: usize, const INPUTS: usize, const OUTPUTS: usize>(
     stencil: &Stencil<U, T, D, INPUTS, OUTPUTS>,
 ) -> Of

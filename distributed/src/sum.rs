@@ -1,4 +1,4 @@
-//! Sums over arrays that are shared by ranks.
+//! Sum, dot product, mean and norm of arrays that several ranks share.
 
 use crate::{Communicator, Error};
 use gpu_kernels::reduction::partition::Partition;
@@ -6,13 +6,13 @@ use halo_gpu::reduction::{Number, Reduction, mean_by, norm_by};
 use halo_gpu::{Buffer, Element, Scalar};
 use std::ops::Range;
 
-/// The sum of all ranks' elements, one rank's behind the other's: on every rank the bits that
-/// [`halo_gpu::reduction::sum`] gives for the whole array on one device.
+/// The sum of the array that joins the elements of all ranks in the order of the ranks. Every rank
+/// gets the bits of [`halo_gpu::reduction::sum`] of the whole array on one device.
 ///
-/// The sum is one of chunks, whose bounds depend only on the length of the whole array. Each rank
-/// sums the chunks that it has all elements of: by one launch of the kernel, without a copy if
-/// these are all of its elements; on the CPU by one thread. The remaining elements, at most two
-/// chunks' worth of each rank, go to all ranks.
+/// The array is summed in chunks, whose bounds depend only on its length. Each rank sums the chunks
+/// of which it has all elements: by one kernel launch, without a copy if these are all its
+/// elements; on the CPU by one thread. Each rank sends its other elements, at most two chunks'
+/// worth, to all ranks.
 ///
 /// ```
 /// use halo_gpu::{Device, reduction};
@@ -58,7 +58,7 @@ pub fn sum<T: Scalar + Number>(
     })
 }
 
-/// The dot product of the arrays of all ranks, as [`halo_gpu::reduction::dot`] gives it for the
+/// The dot product of the arrays of all ranks, with the bits of [`halo_gpu::reduction::dot`] of the
 /// whole arrays on one device.
 ///
 /// ```
@@ -79,15 +79,15 @@ pub fn sum<T: Scalar + Number>(
 ///
 /// # Errors
 ///
-/// As [`sum`]; [`Error::Device`] for two parts of different lengths or devices, which the other
-/// ranks learn of when this one is gone.
+/// As [`sum`]; [`Error::Device`] if the two parts have different lengths or devices. Then the other
+/// ranks get [`Error::Gone`].
 pub fn dot<T: Scalar + Number<Product = f64>>(
     communicator: &Communicator,
     x: &Buffer<T>,
     y: &Buffer<T>,
 ) -> Result<f64, Error> {
     let mut plan = Reduction::new().plan(x.device())?;
-    // Refuses what does not fit before anything is sent.
+    // Fails before anything is sent if the parts do not fit.
     let (none_of_x, none_of_y) = (part(x, 0..0)?, part(y, 0..0)?);
     plan.dots_of_chunks(1, &none_of_x, &none_of_y)?;
     if x.len() != y.len() {
@@ -112,25 +112,25 @@ pub fn dot<T: Scalar + Number<Product = f64>>(
     Ok(one_nan(total.unwrap_or(0.0)))
 }
 
-/// The mean of all ranks' elements, as [`halo_gpu::reduction::mean`] gives it for the whole array
-/// on one device.
+/// The mean of all ranks' elements, with the bits of [`halo_gpu::reduction::mean`] of the whole
+/// array on one device.
 ///
 /// # Errors
 ///
-/// As [`sum`]; [`Error::Device`] where no rank has an element.
+/// As [`sum`]; [`Error::Device`] if no rank has an element.
 pub fn mean<T: Scalar + Number>(
     communicator: &Communicator,
     values: &Buffer<T>,
 ) -> Result<f64, Error> {
     let n = communicator.all_reduce(values.len() as u64, u64::wrapping_add)?;
     if n == 0 {
-        // As the sum of an empty array on one device.
+        // As for an empty array on one device.
         return Ok(halo_gpu::reduction::mean(values)?);
     }
     mean_by(n, |scale| moment(communicator, values, scale, false))
 }
 
-/// The L2 norm of all ranks' elements, as [`halo_gpu::reduction::norm`] gives it for the whole
+/// The L2 norm of all ranks' elements, with the bits of [`halo_gpu::reduction::norm`] of the whole
 /// array on one device.
 ///
 /// # Errors
@@ -190,7 +190,7 @@ fn one_nan(total: f64) -> f64 {
     if total.is_nan() { f64::NAN } else { total }
 }
 
-/// These elements in a buffer that begins with them: kernels take whole ones, which are aligned.
+/// The elements of a range at the start of a buffer, where they are aligned, as kernels require.
 fn part<T: Element>(values: &Buffer<T>, range: Range<usize>) -> Result<Part<'_, T>, Error> {
     if range == (0..values.len()) {
         return Ok(Part::Whole(values));
@@ -216,9 +216,9 @@ impl<T: Element> std::ops::Deref for Part<'_, T> {
     }
 }
 
-/// The elements of totals.
+/// A type of totals.
 trait Total: Element + std::ops::Add<Output = Self> {
-    /// What changes no number that is added to it.
+    /// The neutral element of addition.
     fn nothing() -> Self;
 }
 
@@ -228,24 +228,24 @@ impl<T: Scalar> Total for T {
     }
 }
 
-/// The tree that the elements of all ranks are added in: [`halo_gpu::reduction`]'s.
+/// The tree in which the elements of all ranks are added, the same as in [`halo_gpu::reduction`].
 struct Tree<'a, C, R, F> {
     communicator: &'a Communicator,
-    /// This rank's elements.
+    /// The number of this rank's elements.
     len: usize,
-    /// Their type, and its bytes.
+    /// The element type; `size` is its size in bytes.
     element: &'static str,
     size: usize,
-    /// The totals of chunks of `tiles` tiles each; `None` on the CPU.
+    /// Returns the totals of chunks of `tiles` tiles each; `None` on the CPU.
     chunks: C,
-    /// These elements.
+    /// Reads a range of this rank's elements.
     read: R,
-    /// What becomes of a total with an element.
+    /// Adds an element to a total.
     take: F,
 }
 
 impl<C, R, F> Tree<'_, C, R, F> {
-    /// The total of all elements; `None` where there is none.
+    /// The total of all elements; `None` if no rank has any.
     fn total<E: Element, V: Total>(mut self) -> Result<Option<V>, Error>
     where
         C: FnMut(u32, Range<usize>) -> Result<Option<Vec<V>>, Error>,
@@ -293,7 +293,8 @@ impl<C, R, F> Tree<'_, C, R, F> {
         }
         let pieces = communicator.all_gather(&pieces)?;
 
-        // The total of each chunk: a rank's, or of the elements that came.
+        // The total of each chunk: from the rank that has the whole chunk, or else of the elements
+        // that ranks have sent.
         let chunks = len.div_ceil(span);
         let mut all: Vec<Option<V>> = vec![None; chunks];
         let mut shared: Vec<Vec<E>> = vec![Vec::new(); chunks];
@@ -334,16 +335,16 @@ impl<C, R, F> Tree<'_, C, R, F> {
         let totals: Vec<V> = totals.collect();
         Ok(Some(match totals[..] {
             [only] => only,
-            // Like one more chunk.
+            // The totals are added like the elements of a chunk.
             _ => of_rows(&totals, Partition::of(1, size_of::<V>()).lanes(), &V::add),
         }))
     }
 }
 
-/// The total of a chunk: each lane adds its elements one after the other, and then neighbouring
-/// lanes are added until one is left.
+/// The total of a chunk: each lane adds its elements in order, and then neighbouring lanes are
+/// added until one is left.
 fn of_rows<E: Copy, V: Total>(elements: &[E], lanes: usize, take: &impl Fn(V, E) -> V) -> V {
-    // Lanes behind the last that has an element would change nothing.
+    // Lanes without elements would change nothing.
     let lanes = lanes.min(elements.len().next_power_of_two());
     let mut totals = vec![V::nothing(); lanes];
     for row in elements.chunks(lanes) {
@@ -358,7 +359,7 @@ fn of_rows<E: Copy, V: Total>(elements: &[E], lanes: usize, take: &impl Fn(V, E)
     totals[0]
 }
 
-/// The chunks whose elements `own` has all.
+/// The chunks that lie completely in `own`.
 fn whole_chunks(own: &Range<usize>, span: usize, len: usize) -> Range<usize> {
     let first = own.start.div_ceil(span);
     let end = if own.end == len {
@@ -366,11 +367,11 @@ fn whole_chunks(own: &Range<usize>, span: usize, len: usize) -> Range<usize> {
     } else {
         own.end / span
     };
-    // With no element of a chunk of its own at the end of the array there is none.
+    // `first` exceeds `end` if no chunk lies completely in `own`.
     first..end.max(first)
 }
 
-/// The elements of `own` that are in no whole chunk.
+/// The elements of `own` outside its whole chunks.
 fn outside(own: &Range<usize>, whole: &Range<usize>, span: usize, len: usize) -> Vec<Range<usize>> {
     if whole.is_empty() {
         return vec![own.clone()];

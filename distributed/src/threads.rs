@@ -1,4 +1,4 @@
-//! Ranks that are threads of this process.
+//! The transport between threads of one process, and [`run`], which starts them.
 
 use crate::error::require_rank;
 use crate::{
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Runs `work` on `ranks` threads, each with a communicator, and returns the results in the order
+/// Runs `work` on `ranks` threads, each with a communicator, and returns their results in the order
 /// of the ranks.
 ///
 /// ```
@@ -26,8 +26,8 @@ use std::time::{Duration, Instant};
 ///
 /// # Errors
 ///
-/// [`Error::InvalidParameter`] for no ranks. If ranks fail, the error of the first of them that
-/// did not fail because another one had failed or was gone; [`Error::Panicked`] for one that panics.
+/// [`Error::InvalidParameter`] if `ranks` is 0. If ranks fail, the error of the first rank that did
+/// not fail because of another one; [`Error::Panicked`] for a rank that panics.
 pub fn run<R, W>(ranks: usize, work: W) -> Result<Vec<R>, Error>
 where
     R: Send,
@@ -64,7 +64,7 @@ where
     consequence.map_or(Ok(done), Err)
 }
 
-/// The words of a panic.
+/// The message of a panic.
 fn said(panic: &(dyn Any + Send)) -> String {
     let words = panic.downcast_ref::<&str>().map(|it| (*it).to_owned());
     words
@@ -72,23 +72,23 @@ fn said(panic: &(dyn Any + Send)) -> String {
         .unwrap_or_else(|| "without words".to_owned())
 }
 
-/// A rank that is a thread.
+/// The transport of a rank that is a thread.
 pub(crate) struct Thread {
     rank: usize,
     size: usize,
     office: Arc<Office>,
-    /// How many all-gathers this rank has made.
+    /// The number of all-gathers that this rank has made.
     gathers: AtomicU64,
 }
 
-/// How long a rank looks for a message before it sleeps.
+/// How long a rank polls for a message before it sleeps.
 const SOON: Duration = Duration::from_micros(100);
 
-/// Where all ranks leave and fetch their messages.
+/// The place where all ranks leave and fetch messages.
 #[derive(Default)]
 struct Office {
     desk: Mutex<Desk>,
-    /// A message has arrived, or a rank has ended.
+    /// Signals that a message has arrived, or that a rank has ended.
     news: Condvar,
 }
 
@@ -122,12 +122,12 @@ struct Address {
 enum Kind {
     /// A message with a tag.
     Tagged(u32),
-    /// Part of the all-gather of this number.
+    /// A rank's part of the all-gather with this number.
     Gathered(u64),
 }
 
 impl Thread {
-    /// So many ranks.
+    /// Makes `size` ranks.
     pub(crate) fn all(size: usize) -> Vec<Self> {
         let office = Arc::new(Office {
             desk: Mutex::new(Desk {
@@ -201,7 +201,7 @@ impl Thread {
             }
             let waited = start.elapsed();
             if waited < SOON {
-                // Being woken takes longer than most messages do.
+                // Waking a thread takes longer than most messages.
                 drop(desk);
                 std::thread::yield_now();
                 desk = self.desk();
@@ -254,8 +254,8 @@ impl Transport for Thread {
         Ok(())
     }
 
-    /// Each message is a buffer, given to the receiver's thread with an event behind the work on
-    /// it; the receiver's device copies it. On the CPU it is the receiver's from then on.
+    /// Each message is a buffer that the receiver's thread gets, with an event after the work on
+    /// it; the receiver's device copies it. On the CPU the receiver keeps the buffer itself.
     fn begin<'a>(
         &'a self,
         device: &'a Device,

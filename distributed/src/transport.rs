@@ -1,4 +1,4 @@
-//! What moves bytes between ranks.
+//! [`Transport`]: how bytes move between ranks, and the types of its messages.
 
 use crate::Error;
 use halo_gpu::{Buffer, Device};
@@ -9,29 +9,29 @@ use std::time::Duration;
 pub struct Outgoing<'a> {
     /// The receiver.
     pub to: usize,
-    /// Tells messages between the same two ranks apart.
+    /// Distinguishes messages between the same two ranks.
     pub tag: u32,
     /// The message.
     pub bytes: &'a [u8],
 }
 
-/// Room for the bytes of another rank.
+/// Space for bytes from another rank.
 #[derive(Debug)]
 pub struct Incoming<'a> {
     /// The sender.
     pub from: usize,
     /// The sender's tag.
     pub tag: u32,
-    /// Where the message goes, which has to be as long.
+    /// Where the message goes; it must have the same length.
     pub bytes: &'a mut [u8],
 }
 
-/// A message of one device to another.
+/// A message from one device to another.
 #[derive(Debug)]
 pub struct Parcel {
     /// The receiver.
     pub to: usize,
-    /// Tells messages between the same two ranks apart.
+    /// Distinguishes messages between the same two ranks.
     pub tag: u32,
     /// The message.
     pub bytes: Buffer<u8>,
@@ -44,45 +44,45 @@ pub struct Expected {
     pub from: usize,
     /// The sender's tag.
     pub tag: u32,
-    /// Room for the message, which has to be as long. What it holds is lost.
+    /// Space for the message, which must have the same length. The old contents are lost.
     pub room: Buffer<u8>,
 }
 
-/// The end of an exchange.
+/// Waits for an exchange of device messages, and returns its result.
 pub type Arrival<'a> = Box<dyn FnOnce() -> Result<Arrived, Error> + 'a>;
 
-/// What an exchange ends with.
+/// The result of an exchange of device messages.
 #[derive(Debug)]
 pub struct Arrived {
-    /// The messages, in the order in which they were expected.
+    /// The messages, in the order of the expected ones.
     pub messages: Vec<Buffer<u8>>,
-    /// Buffers that the exchange was given and does not need any more. They hold anything.
+    /// Buffers that the exchange was given and no longer needs, with unspecified contents.
     pub spare: Vec<Buffer<u8>>,
 }
 
-/// What moves bytes between ranks.
+/// Moves bytes between ranks.
 ///
 /// Messages from one rank to another with the same tag arrive in the order in which they were sent;
-/// those with different tags are independent. Every rank takes part in each
-/// [`all_gather`](Self::all_gather), in the same order.
+/// messages with different tags are independent. Every rank calls [`all_gather`](Self::all_gather)
+/// the same number of times, in the same order.
 ///
-/// No call waits longer than `deadline` for another rank; a rank that is known to be gone is an
-/// error at once. After an error the transport may be used no more by this rank, and drops its
-/// part of it, so that the others learn of it.
+/// No call waits longer than `deadline` for another rank; if that rank is known to be gone, the
+/// call fails at once. After an error this rank may not use the transport again, and drops it, so
+/// that the other ranks get an error too.
 pub trait Transport: Send {
-    /// The number of this rank, from 0 on.
+    /// The number of this rank, from 0.
     fn rank(&self) -> usize;
 
-    /// How many ranks there are.
+    /// The number of ranks.
     fn size(&self) -> usize;
 
-    /// The number of this rank among the ranks of its machine, from 0 on; by default its number, as
-    /// if there were one machine.
+    /// The number of this rank among the ranks of its machine, from 0. By default its number among
+    /// all ranks, as on one machine.
     fn local_rank(&self) -> usize {
         self.rank()
     }
 
-    /// Whether not all ranks are on one machine; they are, unless something else is said.
+    /// Whether the ranks are on more than one machine. By default they are not.
     fn is_across_machines(&self) -> bool {
         false
     }
@@ -90,8 +90,7 @@ pub trait Transport: Send {
     /// Its name, for people.
     fn name(&self) -> String;
 
-    /// Sends and receives these messages. No order among them can make two ranks wait for each
-    /// other.
+    /// Sends and receives these messages. No order of the messages can cause a deadlock.
     ///
     /// # Errors
     ///
@@ -103,13 +102,14 @@ pub trait Transport: Send {
         deadline: Duration,
     ) -> Result<(), Error>;
 
-    /// Begins to send and receive messages of devices; [`Arrival`] ends that. The caller's work in
-    /// between overlaps with the messages, if the transport can do that. These messages are
-    /// independent of those of [`exchange`](Self::exchange).
+    /// Begins to send and receive messages of devices; [`Arrival`] waits for their end. The
+    /// caller's work in between overlaps with the messages, if the transport supports that. These
+    /// messages are independent of the messages of [`exchange`](Self::exchange).
     ///
     /// Parcels and rooms are on `device`, and so are the messages that arrive. They are sent after
-    /// its earlier work; later work on what [`Arrived`] has runs after that. The host waits for no
-    /// device, unless messages go through it. A transport allocates no memory of the device.
+    /// the earlier work of the device; later work on the buffers of [`Arrived`] runs after the
+    /// messages have arrived. The host does not wait for a device, unless messages go through the
+    /// host. A transport allocates no device memory.
     ///
     /// # Errors
     ///
@@ -122,17 +122,17 @@ pub trait Transport: Send {
         deadline: Duration,
     ) -> Result<Arrival<'a>, Error>;
 
-    /// Whether [`begin`](Self::begin) and its end can be recorded as a graph of a CUDA device; if
-    /// not, why. They cannot, unless something else is said.
+    /// Whether [`begin`](Self::begin) and its end can be recorded as a graph of a CUDA device; the
+    /// error says why not. By default they cannot.
     ///
     /// # Errors
     ///
-    /// The reason, as words behind a colon.
+    /// The reason, worded to follow a colon.
     fn recordable(&self) -> Result<(), &'static str> {
         Err("the host takes part in its messages")
     }
 
-    /// A graph with recorded exchanges was given to `device`.
+    /// Notes that a graph with recorded exchanges was given to `device`.
     ///
     /// # Errors
     ///
@@ -142,7 +142,7 @@ pub trait Transport: Send {
         Ok(())
     }
 
-    /// Waits until pending exchanges have ended on the device too, or have failed.
+    /// Waits until pending exchanges have ended, or failed, on the device too.
     ///
     /// # Errors
     ///
@@ -152,7 +152,8 @@ pub trait Transport: Send {
         Ok(())
     }
 
-    /// What each rank gives, in the order of the ranks, which need not give equally much.
+    /// Collects the bytes of all ranks on every rank, in the order of the ranks. Ranks may give
+    /// different numbers of bytes.
     ///
     /// # Errors
     ///

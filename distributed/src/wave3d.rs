@@ -1,4 +1,4 @@
-//! Waves in space that is shared by ranks.
+//! Waves in space, on a grid that several ranks share.
 
 use crate::checkpoint::Checkpoint;
 use crate::{Block, Communicator, Decomposition, Error, Share, Stored, stencil};
@@ -6,8 +6,8 @@ use halo_gpu::wave3d::{Kernels, Layer, Wave3d};
 use halo_gpu::{Device, Field3, Shape3, allocation};
 use std::fmt;
 
-/// A field whose points are shared by ranks: [`halo_gpu::wave3d::Waves`] over several devices,
-/// with the bits of one.
+/// A field of waves whose points several ranks share: [`halo_gpu::wave3d::Waves`] over several
+/// devices, with the bits of one.
 pub type Waves<'a, T> = stencil::Run<'a, <T as Kernels>::Closed, T, 3, 3, 1>;
 
 /// The same with damping layers.
@@ -18,14 +18,14 @@ pub type AbsorbedWaves<'a, T> = stencil::Run<'a, <T as Kernels>::Absorbing, T, 3
 pub struct Point<T> {
     /// The field.
     pub now: T,
-    /// The field a step before: where it was at rest, the same to first order in Δt.
+    /// The field one step earlier. If the field is at rest, this equals `now` to first order in Δt.
     pub before: T,
     /// The velocity of waves.
     pub velocity: T,
 }
 
-/// A field with what `initial` gives for the points of the whole grid, to go on from by steps of
-/// the length `time_step`, with `width` planes of ghost points, at least 4: an exchange every
+/// A field with the state that `initial` returns for the points of the whole grid, and steps of
+/// length `time_step`. With `width` planes of ghost points, at least 4, there is an exchange every
 /// `width / 4` steps.
 ///
 /// ```
@@ -52,8 +52,8 @@ pub struct Point<T> {
 ///
 /// # Errors
 ///
-/// As [`stencil::Run::new`]; [`Error::Device`] as [`Wave3d::coefficients`] and
-/// [`Wave3d::closed`], with [`Error::Elsewhere`] on ranks whose own points are as they should be.
+/// As [`stencil::Run::new`]; [`Error::Device`] as [`Wave3d::coefficients`] and [`Wave3d::closed`],
+/// with [`Error::Elsewhere`] on ranks whose own points are valid.
 pub fn start<'a, T: Kernels>(
     communicator: &'a Communicator,
     device: &Device,
@@ -73,7 +73,7 @@ pub fn start<'a, T: Kernels>(
     stencil::Run::new(communicator, device, stencil, decomposition, width, value)
 }
 
-/// The same with a layer before each open end.
+/// The same with a damping layer before each open end.
 ///
 /// # Errors
 ///
@@ -104,8 +104,8 @@ pub fn start_absorbing<'a, T: Kernels>(
     stencil::Run::new(communicator, device, stencil, decomposition, width, value)
 }
 
-/// A field that goes on from a checkpoint of one that [`start`] has begun and
-/// [`stencil::Run::save`] has saved. Velocities and the time step are in the checkpoint.
+/// A field that continues from a checkpoint by [`stencil::Run::save`] of a field from [`start`].
+/// The checkpoint contains the velocities and the time step.
 ///
 /// # Errors
 ///
@@ -132,7 +132,7 @@ where
     )
 }
 
-/// The same for one that [`start_absorbing`] has begun, whose layers are in the checkpoint too.
+/// The same for a field from [`start_absorbing`]. The checkpoint contains its damping layers too.
 ///
 /// # Errors
 ///

@@ -1,9 +1,9 @@
-//! Fields as Zarr arrays (version 3), which xarray and zarr-python open. Each rank writes its own
-//! chunks.
+//! Reads and writes fields as Zarr arrays (version 3), which xarray and zarr-python open. Each rank
+//! writes its own chunk.
 //!
-//! A group is a folder, and each of its arrays a folder in that. The last axis of a grid is the
-//! first of the array, as in an [.npy file](crate::npy): xarray has a field as `(z, y, x)`. There is
-//! a chunk for each rank, uncompressed. All ranks must see the same file system.
+//! A group is a folder, and each of its arrays is a folder in it. The last axis of a grid is the
+//! first of the array, as in an [.npy file](crate::npy), so xarray shows the dimensions z, y, x.
+//! Each rank has one uncompressed chunk. All ranks must see the same file system.
 //!
 //! ```
 //! use halo_distributed::{Decomposition, run, zarr};
@@ -17,7 +17,7 @@
 //!     let own = slabs.values(communicator.rank(), value)?;
 //!     zarr::write(&communicator, &path, "pressure", &slabs, &own)
 //! })?;
-//! // By another number of ranks. In Python: xarray.open_zarr("waves.zarr")["pressure"]
+//! // Read by another number of ranks. In Python: xarray.open_zarr("waves.zarr")["pressure"]
 //! let read = run(2, |communicator| {
 //!     let pencils = Decomposition::pencils([8, 6, 13], communicator.size())?;
 //!     let share = zarr::read::<f32, 3>(&communicator, &path, "pressure", &pencils)?;
@@ -40,17 +40,18 @@ use zarrs::array::{Array, ArrayBuilder, ArrayBytes, ArraySubset, DataType, FillV
 use zarrs::filesystem::FilesystemStore;
 use zarrs::group::GroupBuilder;
 
-/// Writes a field as the array `name` of the group at `path`, which is made if there is none. Of the
-/// field each rank has `own` values at its own points, the first axis fastest.
+/// Writes a field as the array `name` of the group at `path`, and creates the group if it does not
+/// exist. Each rank gives the values `own` at its own points, the first axis fastest.
 ///
-/// Chunks are all equally large, as Zarr wants them: where blocks are not, ranks exchange the points
-/// in between. The array is made beside its place and then takes it.
+/// Zarr requires chunks of equal size. If the blocks have different sizes, ranks exchange the
+/// points that lie in other ranks' chunks. The array is written under a temporary name and then
+/// renamed.
 ///
 /// # Errors
 ///
 /// [`Error::Disagreement`] unless all ranks give the same path, name, decomposition and type;
-/// [`Error::InvalidParameter`] for a name of other characters than letters, digits, `_` and `-`, and
-/// unless there are as many ranks as blocks, and as many values as points; [`Error::File`], and
+/// [`Error::InvalidParameter`] for a name with characters other than letters, digits, `_` and `-`,
+/// and unless there are as many ranks as blocks, and as many values as points; [`Error::File`], and
 /// [`Error::Elsewhere`] on the other ranks; as [`Transport::exchange`](crate::Transport::exchange).
 pub fn write<T: Stored, const D: usize>(
     communicator: &Communicator,
@@ -110,15 +111,15 @@ pub fn write<T: Stored, const D: usize>(
     .map(drop)
 }
 
-/// Reads the array `name` of the group at `path`: of each rank the values at its own points. Chunks
-/// may be of any size, uncompressed.
+/// Reads the array `name` of the group at `path`: each rank gets the values at its own points.
+/// Chunks may have any size, but must be uncompressed.
 ///
 /// # Errors
 ///
-/// [`Error::Disagreement`] and [`Error::InvalidParameter`] as [`write()`]; [`Error::File`] where the
-/// array does not exist or cannot be decoded, [`Error::Unfit`] where its elements are of another type
-/// or its shape is not that of the points, and [`Error::Elsewhere`] on ranks that found nothing wrong;
-/// as [`Transport::exchange`](crate::Transport::exchange).
+/// [`Error::Disagreement`] and [`Error::InvalidParameter`] as [`write()`]; [`Error::File`] if the
+/// array does not exist or cannot be decoded, [`Error::Unfit`] if it has another element type or
+/// shape, and [`Error::Elsewhere`] on ranks that found nothing wrong; as
+/// [`Transport::exchange`](crate::Transport::exchange).
 pub fn read<T: Stored, const D: usize>(
     communicator: &Communicator,
     path: impl AsRef<Path>,
@@ -177,7 +178,7 @@ fn store_at(path: &Path) -> io::Result<Arc<FilesystemStore>> {
     Ok(Arc::new(store))
 }
 
-/// Removes an array, if there is one.
+/// Removes an array, if it exists.
 fn remove(path: &Path) -> io::Result<()> {
     match fs::remove_dir_all(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -213,20 +214,20 @@ fn type_of<T: Stored>() -> DataType {
     }
 }
 
-/// In the order of the array's axes.
+/// Converts values per axis of the grid to the order of the array's axes.
 fn turned<const D: usize>(mut of_axes: [usize; D]) -> Vec<u64> {
     of_axes.reverse();
     of_axes.map(|it| it as u64).to_vec()
 }
 
-/// Points of each chunk along each axis: as many as the largest block has.
+/// The points of each chunk along each axis: those of the largest block.
 fn chunk_extents<const D: usize>(decomposition: &Decomposition<D>) -> [usize; D] {
     let (points, parts) = (decomposition.points(), decomposition.parts());
     std::array::from_fn(|axis| points[axis].div_ceil(parts[axis]))
 }
 
-/// The points of the chunk that a rank writes; none along an axis where the chunks before it have
-/// all.
+/// The region of the chunk that a rank writes. It is empty along an axis where the earlier chunks
+/// already cover all points.
 fn chunk_region<const D: usize>(
     decomposition: &Decomposition<D>,
     extents: [usize; D],
@@ -239,7 +240,7 @@ fn chunk_region<const D: usize>(
     }))
 }
 
-/// The points that two regions have in common.
+/// The intersection of two regions.
 fn common<const D: usize>(one: &Region<D>, other: &Region<D>) -> Region<D> {
     std::array::from_fn(|axis| {
         let start = one[axis].start.max(other[axis].start);
@@ -247,7 +248,7 @@ fn common<const D: usize>(one: &Region<D>, other: &Region<D>) -> Region<D> {
     })
 }
 
-/// The same region, as counted from this point on.
+/// The same region, relative to the start of `from`.
 fn within<const D: usize>(region: &Region<D>, from: &Region<D>) -> Region<D> {
     std::array::from_fn(|axis| {
         let start = from[axis].start;
@@ -255,8 +256,8 @@ fn within<const D: usize>(region: &Region<D>, from: &Region<D>) -> Region<D> {
     })
 }
 
-/// The values of the chunk that this rank writes, zeros beyond the grid; `None` where it has no
-/// points. Each rank sends the others what of their chunks it has.
+/// The values of the chunk that this rank writes, with zeros beyond the grid; `None` if the chunk
+/// has no points. Each rank sends the other ranks the points of their chunks that it has.
 fn chunk_of<T: Stored, const D: usize>(
     communicator: &Communicator,
     decomposition: &Decomposition<D>,

@@ -1,4 +1,4 @@
-//! Builds the kernels for a GPU, where the feature `gpu` asks for it.
+//! Builds the kernels for a GPU, with the feature `gpu`.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
@@ -12,12 +12,12 @@ fn build_kernels() {
 
     let ptx = format!("{}/kernels.ptx", std::env::var("OUT_DIR").unwrap());
     let built = CudaBuilder::new("kernels")
-        // The oldest GPUs it is to run on; newer ones take the same PTX.
+        // The oldest GPU to support; newer ones run the same PTX.
         .arch(NvvmArch::Compute75)
         .copy_to(ptx)
         .build();
     if let Err(error) = built {
-        // cargo shows what a build script writes, and its exit status.
+        // Cargo shows the output of a failed build script.
         eprintln!("{error}");
         std::process::exit(1);
     }

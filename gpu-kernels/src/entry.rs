@@ -310,18 +310,19 @@ pub fn blocks_for(kernel: &'static str, points: usize, per_group: usize) -> Resu
     })
 }
 
-/// The launch of a three-dimensional stencil that reads up to `RADIUS` points away along z and
-/// writes fields of `T`: the geometry that `halo_stencil` marches with on a device of 132
+/// The launch of a stencil in this many dimensions that reads up to `RADIUS` points away along the
+/// slowest axis and writes fields of `T`: the geometry that `halo_stencil` marches with on a device of 132
 /// multiprocessors (H100, H200).
 ///
 /// # Errors
 ///
 /// [`Refusal`] for fields with more points than `halo_stencil` can count.
-pub fn march_of_stencil<T, const RADIUS: usize>(
+pub fn march_of_stencil<T, const DIMENSIONS: usize, const RADIUS: usize>(
     kernel: &'static str,
     field: &Problem,
 ) -> Result<Geometry, Refusal> {
-    match halo_stencil::blocks(3, field.extents, 16 / size_of::<T>(), RADIUS, 132) {
+    let points = 16 / size_of::<T>();
+    match halo_stencil::blocks(DIMENSIONS, field.extents, points, RADIUS, 132) {
         Some(blocks) => {
             let [x, y] = blocks.block;
             Ok(Geometry::new(blocks.grid, [x, y, 1]))

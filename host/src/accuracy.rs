@@ -1,9 +1,9 @@
-//! Errors of a result against the exact one, accumulated in f64.
+//! Measures the errors of a result against the exact one, in f64.
 
 /// Root-mean-square and maximum of the pointwise errors of a result.
 ///
-/// A NaN anywhere makes both NaN, so a check has to be written in the way that
-/// NaN fails: `!(errors.max <= bound)`, or [`Errors::within`].
+/// A NaN in any error makes both NaN. Write a check so that NaN fails: `!(errors.max <= bound)`, or
+/// [`Errors::within`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Errors {
     /// √(mean of the squared errors), in the unit of the values.
@@ -15,8 +15,7 @@ pub struct Errors {
 impl Errors {
     /// The errors of `values` against `exact(index)`.
     ///
-    /// No values at all give NaN, not zero: a check that looked at nothing must
-    /// not pass.
+    /// No values give NaN, not zero: a check that compared nothing must not pass.
     ///
     /// ```
     /// let errors = halo_gpu::Errors::of(&[1.0_f32, 2.5], |i| [1.0, 2.0][i]);

@@ -1,4 +1,4 @@
-//! Allocates host memory and returns an error, rather than aborting, when there is none.
+//! Allocates host memory; if there is not enough, it returns an error instead of aborting.
 
 use crate::Error;
 use bytemuck::Zeroable;
@@ -6,8 +6,8 @@ use bytemuck::allocation::try_zeroed_slice_box;
 
 /// The size of `len` elements of `T` in bytes.
 pub(crate) fn bytes_of<T>(len: usize) -> Result<usize, Error> {
-    // Rust allows no object above isize::MAX bytes, and pointer arithmetic in
-    // kernels relies on that.
+    // No Rust object is larger than isize::MAX bytes, and pointer arithmetic in kernels relies on
+    // that.
     len.checked_mul(size_of::<T>())
         .filter(|bytes| isize::try_from(*bytes).is_ok())
         .ok_or_else(|| Error::IndexOverflow {
@@ -21,7 +21,7 @@ pub(crate) fn bytes_of<T>(len: usize) -> Result<usize, Error> {
 ///
 /// # Errors
 ///
-/// [`Error::HostOutOfMemory`]; [`Error::IndexOverflow`] for more bytes than an object can have.
+/// [`Error::HostOutOfMemory`]; [`Error::IndexOverflow`] for more bytes than a Rust object can have.
 pub fn reserve<T>(len: usize) -> Result<Vec<T>, Error> {
     let bytes = bytes_of::<T>(len)?;
     let mut values = Vec::new();
@@ -33,11 +33,11 @@ pub fn reserve<T>(len: usize) -> Result<Vec<T>, Error> {
     Ok(values)
 }
 
-/// `len` elements of zeros, which cost no time before they are touched.
+/// `len` zeros. The operating system supplies the pages when they are first touched.
 ///
 /// # Errors
 ///
-/// As [`reserve`].
+/// As for [`reserve`].
 pub fn zeroed<T: Zeroable>(len: usize) -> Result<Vec<T>, Error> {
     let bytes = bytes_of::<T>(len)?;
     let zeros = try_zeroed_slice_box(len).map_err(|()| Error::HostOutOfMemory {

@@ -1,11 +1,11 @@
-//! Names of operations and parameters, for errors.
+//! Names the operation and the parameter that an error is about.
 
 use std::fmt;
 
-/// What an error is about: an argument of an operation, or a quantity.
+/// The subject of an error: an argument of an operation, or a quantity.
 ///
-/// A text becomes one by `into()`: `"axpy: x"` is the argument x of axpy, and `"nx * ny"` a
-/// quantity of no operation in particular.
+/// Text converts with `into()`: `"axpy: x"` is the argument x of axpy; `"nx * ny"` is a quantity
+/// without an operation.
 ///
 /// ```
 /// use halo_gpu::{Device, Error, reduction};
@@ -25,11 +25,11 @@ use std::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Argument {
-    /// The kernel or library operation that refused the argument; empty where it is not known.
+    /// The kernel or library operation that refused the argument; empty if unknown.
     pub operation: &'static str,
     /// The name of the argument or of the quantity.
     pub name: &'static str,
-    /// Which of several of that name, from 0.
+    /// Which of several arguments of that name, counted from 0.
     pub number: Option<usize>,
 }
 
@@ -42,7 +42,7 @@ impl Argument {
         }
     }
 
-    /// That number of several.
+    /// The same argument, as number `number` of several.
     pub(crate) const fn numbered(self, number: usize) -> Self {
         Self {
             number: Some(number),

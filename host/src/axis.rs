@@ -1,4 +1,4 @@
-//! Axes of fields and grids.
+//! Axes of fields and grids: their order in memory, extents and strides.
 
 use crate::Shape3;
 use std::fmt;
@@ -24,7 +24,7 @@ pub enum Axis {
 }
 
 impl Axis {
-    /// All three, in order of memory.
+    /// All three, the fastest first.
     pub const ALL: [Self; 3] = [Self::X, Self::Y, Self::Z];
 
     /// 0, 1 or 2.
@@ -45,7 +45,7 @@ impl Axis {
         [shape.nx, shape.ny, shape.nz][self.index()]
     }
 
-    /// The distance in elements of two neighbours along this axis, at most `usize::MAX`.
+    /// The distance in elements between two neighbours along this axis, at most `usize::MAX`.
     #[must_use]
     pub const fn stride(self, shape: Shape3) -> usize {
         match self {

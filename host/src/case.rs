@@ -1,8 +1,8 @@
-//! A kernel of the table together with its data: what tests run and benchmarks time.
+//! Test cases: the kernels of the table with their data, which tests run and benchmarks time.
 //!
-//! For each of its kernels a family describes once which arguments it takes, their data, and the
-//! expected results ([`Subject`]). Tests and benchmarks that iterate over the table get [`Case`]s
-//! and need not know the family.
+//! Each family describes its kernels once: their arguments, the data, and the expected results
+//! ([`Subject`]). Tests and benchmarks iterate over the table and get a [`Case`] for each kernel,
+//! whatever its family.
 
 pub use crate::subject::{
     Case, Expected, Judge, Launch, Memory, Random, Subject, Values, Verdict, buffer, buffer_mut,

@@ -1,15 +1,14 @@
-//! Values of constants in device memory.
+//! Values of device constants (constant memory) for a launch.
 
 use cuda_std::host::Symbol;
 use std::fmt;
 
-/// Values of device constants that belong to one launch.
+/// Values of device constants for one launch.
 ///
-/// The constants are set and the kernel is launched as one step: launches that
-/// other threads give to the same device come before or after both, so each
-/// launch sees the values given with it.
+/// Setting the constants and launching the kernel are one step: launches from other threads come
+/// before or after both, so each launch sees its own values.
 ///
-/// There is an example with [`launch_with_constants`](crate::launch_with_constants).
+/// For an example see [`launch_with_constants`](crate::launch_with_constants).
 #[derive(Default)]
 pub struct Constants<'a> {
     entries: Vec<Constant<'a>>,
@@ -18,7 +17,7 @@ pub struct Constants<'a> {
 pub(crate) struct Constant<'a> {
     pub(crate) name: &'static str,
     pub(crate) bytes: &'a [u8],
-    /// Where the kernel's own static of that name lies, for the emulator.
+    /// The address of the kernel's static of that name, for the emulator.
     pub(crate) host_address: fn() -> *mut u8,
 }
 
@@ -31,7 +30,7 @@ impl<'a> Constants<'a> {
         }
     }
 
-    /// These, and the constant `S` set to `value`.
+    /// Adds the constant `S` with the value `value`.
     #[must_use]
     pub fn with<S: Symbol>(mut self, value: &'a S::Value) -> Self
     where

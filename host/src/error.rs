@@ -1,7 +1,7 @@
-//! The library's error type.
+//! The error type of the library.
 //!
-//! Every message names the fault and the requirement. An error of a kernel has the kernel's name,
-//! the axis or parameter, the requirement and the value that was given.
+//! Every message names the fault and the requirement. An error about a kernel names the kernel, the
+//! axis or parameter, the requirement and the given value.
 
 use crate::argument::Argument;
 use crate::extents::{Shape, Shape2, Shape3};
@@ -10,11 +10,11 @@ use cuda_emulator::Diagnosis;
 
 /// The reasons why an operation of this library can fail.
 ///
-/// The enum is `#[non_exhaustive]`: match the variants you can act on and
-/// treat the rest as failure. Validation errors (`InvalidSize`, `NonFinite`,
-/// `InvalidParameter`, `Unstable`, `InvalidElement`, `EmptyInput`, `IndexOverflow`, `LengthMismatch`, `ShapeMismatch`,
-/// `DeviceMismatch`, `LaunchLimit`) are reported before anything runs on a
-/// device, so no buffer has changed.
+/// The enum is `#[non_exhaustive]`: match the variants you can act on and treat the rest as
+/// failure. Validation errors (`InvalidSize`, `NonFinite`, `InvalidParameter`, `Unstable`,
+/// `InvalidElement`, `EmptyInput`, `IndexOverflow`, `LengthMismatch`, `ShapeMismatch`,
+/// `DeviceMismatch`, `LaunchLimit`) are reported before anything runs on a device, so no buffer has
+/// changed.
 ///
 /// ```
 /// use halo_gpu::{Device, Error, reduction};
@@ -36,162 +36,163 @@ use cuda_emulator::Diagnosis;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// An extent does not suit the operation or the kernel's tile.
+    /// An extent does not fit the operation or the kernel's tile.
     #[error("{operation}: {axis} is {given}, but must be {required}")]
     InvalidSize {
-        /// The kernel or library operation that refused.
+        /// The kernel or library operation that returned the error.
         operation: &'static str,
-        /// The extent in question: `nx`, `ny`, `nz`, `n`, `block`, ….
+        /// The name of the extent: `nx`, `ny`, `nz`, `n`, `block`, ….
         axis: &'static str,
-        /// The value that was given.
+        /// The given value.
         given: usize,
-        /// The requirement, as words that follow "must be".
+        /// The requirement; completes "must be".
         required: String,
     },
 
     /// A floating-point parameter is NaN or infinite.
     #[error("{operation}: {parameter} is {given}, but must be a finite number")]
     NonFinite {
-        /// The operation that refused.
+        /// The operation that returned the error.
         operation: &'static str,
         /// The parameter's name.
         parameter: &'static str,
-        /// The value that was given.
+        /// The given value.
         given: f64,
     },
 
-    /// The operation has no meaning for this value of a parameter.
+    /// A parameter has a value for which the operation is not defined.
     #[error("{operation}: {parameter} is {given}, but must be {required}")]
     InvalidParameter {
-        /// The operation that refused.
+        /// The operation that returned the error.
         operation: &'static str,
         /// The parameter's name.
         parameter: &'static str,
-        /// The value that was given, as text.
+        /// The given value, as text.
         given: String,
-        /// The requirement, as words that follow "must be".
+        /// The requirement; completes "must be".
         required: String,
     },
 
     /// The time step is too long: the explicit scheme would be unstable.
     #[error("{operation}: the time step is {time_step}, but must be at most {limit} to be stable")]
     Unstable {
-        /// The operation that refused.
+        /// The operation that returned the error.
         operation: &'static str,
-        /// The step that was given.
+        /// The given time step.
         time_step: f64,
-        /// The longest stable one.
+        /// The longest stable time step.
         limit: f64,
     },
 
-    /// The operation has no meaning for this value of an input element.
+    /// An input element has a value for which the operation is not defined.
     #[error("{operation}: {what} {index} is {given}, but must be {required}")]
     InvalidElement {
-        /// The operation that refused.
+        /// The operation that returned the error.
         operation: &'static str,
-        /// A name for the elements, as words before the index: `the mass of body`.
+        /// The name of the elements; the index follows it: `the mass of body`.
         what: &'static str,
-        /// The index of the first element that was refused.
+        /// The index of the first invalid element.
         index: usize,
-        /// The value that it has.
+        /// Its value.
         given: f64,
-        /// The requirement, as words that follow "must be".
+        /// The requirement; completes "must be".
         required: String,
     },
 
-    /// The input holds no element, and the operation has no value for that.
+    /// The input is empty, and the operation needs at least one element.
     #[error("{operation}: the input is empty, but at least one element is needed")]
     EmptyInput {
-        /// The operation that refused.
+        /// The operation that returned the error.
         operation: &'static str,
     },
 
-    /// A size or an index does not fit the integer type it is needed in.
+    /// A size or an index does not fit the integer type that must hold it.
     #[error("{quantity} is {given}, but at most {limit} can be indexed here")]
     IndexOverflow {
-        /// The quantity that overflowed, e.g. `nx * ny * nz`.
+        /// The quantity that overflowed, for example `nx * ny * nz`.
         quantity: Argument,
-        /// The quantity's value, as text (it may fit no integer type).
+        /// Its value, as text (it may fit no integer type).
         given: String,
-        /// The largest value that is possible.
+        /// The largest possible value.
         limit: u64,
     },
 
-    /// Two lengths that have to agree do not.
+    /// Two lengths must be equal, but are not.
     #[error("{argument} has {given} elements, but must have {required}")]
     LengthMismatch {
-        /// The slice, vector or buffer in question.
+        /// The slice, vector or buffer with the wrong length.
         argument: Argument,
-        /// The number of elements it has to have.
+        /// The required number of elements.
         required: usize,
         /// The number of elements it has.
         given: usize,
     },
 
-    /// Two shapes that have to agree do not, though they may have as many points.
+    /// Two shapes must be equal, but are not, although their numbers of points may be.
     #[error("{argument} is of {given} points, but must be of {}", in_words(.required))]
     ShapeMismatch {
-        /// The field or buffer in question.
+        /// The field or buffer with the wrong shape.
         argument: Argument,
-        /// The shape it has to have; one without points where any of as many axes would do.
+        /// The required shape; if any shape with that number of axes would do, its extents are 0.
         required: Shape,
         /// The shape it has.
         given: Shape,
     },
 
-    /// A buffer lives on another device than the operation runs on.
+    /// A buffer is on another device than the one the operation runs on.
     #[error("{argument} is on {given}, but the operation runs on {required}")]
     DeviceMismatch {
-        /// The buffer in question.
+        /// The buffer.
         argument: Argument,
         /// The device that the operation runs on.
         required: String,
-        /// The device that the buffer is on.
+        /// The device that holds the buffer.
         given: String,
     },
 
-    /// The launch asks for more than the device, or the kernel on that device, allows.
+    /// The launch needs more than the device allows, or than the kernel allows on that device.
     #[error("{kernel}: {axis} is {given}, but must be {required}")]
     LaunchLimit {
-        /// The kernel that was to be launched.
+        /// The kernel.
         kernel: &'static str,
-        /// The resource: the launch asks for more of it than allowed, or for none.
+        /// The resource of which the launch needs too much, or none.
         axis: LaunchAxis,
-        /// The allowed range, as words that follow "must be".
+        /// The allowed range; completes "must be".
         required: String,
-        /// The request.
+        /// The amount that the launch needs.
         given: u64,
     },
 
-    /// Kernels run on CUDA devices and on the emulator, never on [`DeviceKind::Cpu`](crate::DeviceKind::Cpu).
+    /// The CPU device cannot launch kernels: they run on CUDA devices and on the emulator, never on
+    /// [`DeviceKind::Cpu`](crate::DeviceKind::Cpu).
     #[error(
         "{kernel}: the cpu device runs CPU ports and launches no kernels; \
          use Device::cuda or Device::emulator"
     )]
     NotLaunchable {
-        /// The kernel that was to be launched.
+        /// The kernel.
         kernel: &'static str,
     },
 
-    /// The device cannot give that much memory.
+    /// The device does not have that much free memory.
     #[error(
         "out of memory on {device}: {requested} bytes were requested, {free} of {total} are free"
     )]
     OutOfMemory {
         /// The device's name.
         device: String,
-        /// Bytes that were asked for.
+        /// The requested bytes.
         requested: u64,
-        /// Bytes that are free now.
+        /// The bytes that are free now.
         free: u64,
-        /// Bytes that the device has.
+        /// The bytes that the device has.
         total: u64,
     },
 
-    /// The host cannot give that much memory.
+    /// The host does not have that much free memory.
     #[error("out of memory on the host: {requested} bytes were requested")]
     HostOutOfMemory {
-        /// Bytes that were asked for.
+        /// The requested bytes.
         requested: u64,
     },
 
@@ -202,7 +203,7 @@ pub enum Error {
     )]
     GpuFeatureDisabled,
 
-    /// The `gpu` feature is on, but this platform has no CUDA support in this library.
+    /// The `gpu` feature is on, but this library does not support CUDA on this platform.
     #[error("CUDA devices are supported on Linux on x86_64 and aarch64, not on {os} on {arch}")]
     UnsupportedPlatform {
         /// `std::env::consts::OS`.
@@ -223,31 +224,31 @@ pub enum Error {
         reason: String,
     },
 
-    /// The CUDA driver is there, but reports no device.
+    /// The CUDA driver is installed, but reports no device.
     #[error("the CUDA driver reports no device (is one hidden by CUDA_VISIBLE_DEVICES?)")]
     NoDevice,
 
     /// There is no CUDA device with that number.
     #[error("there is no CUDA device {given}: ordinals must be below {count} here")]
     DeviceOrdinal {
-        /// The ordinal that was asked for.
+        /// The requested ordinal.
         given: usize,
-        /// The number of devices there are.
+        /// The number of devices.
         count: usize,
     },
 
-    /// The installed driver lacks a function that is needed.
+    /// The installed driver lacks a required function.
     #[error(
         "the CUDA driver ({driver_version}) has no function {function}; a newer driver is needed"
     )]
     DriverTooOld {
         /// The missing function of the driver API.
         function: &'static str,
-        /// The CUDA version that the driver supports, e.g. `12.4`.
+        /// The CUDA version that the driver supports, for example `12.4`.
         driver_version: String,
     },
 
-    /// The device, or its driver, is too old for the PTX.
+    /// The device or its driver is too old for the PTX.
     #[error(
         "PTX for {ptx_target} (PTX ISA {ptx_version}) cannot run on {device}, which has compute \
          capability {compute_capability} and a driver for CUDA {driver_version}; \
@@ -255,56 +256,55 @@ pub enum Error {
          needed{}", and_log(.jit_log)
     )]
     UnsupportedPtx {
-        /// The `.target` of the PTX, e.g. `sm_75`.
+        /// The `.target` of the PTX, for example `sm_75`.
         ptx_target: String,
-        /// The `.version` of the PTX, e.g. `8.0`.
+        /// The `.version` of the PTX, for example `8.0`.
         ptx_version: String,
         /// The device's name.
         device: String,
-        /// The device's compute capability, e.g. 7.0.
+        /// The device's compute capability, for example 7.0.
         compute_capability: ComputeCapability,
-        /// The CUDA version that the driver supports, e.g. 12.4.
+        /// The CUDA version that the driver supports, for example 12.4.
         driver_version: DriverVersion,
-        /// The log of the driver's compiler; empty where it wrote nothing or was not
-        /// asked.
+        /// The log of the driver's compiler; empty if it wrote nothing or did not run.
         jit_log: String,
     },
 
-    /// The driver's compiler refused the PTX.
+    /// The driver's compiler rejected the PTX.
     #[error(
         "the driver refused the PTX, which is for {ptx_target} (PTX ISA {ptx_version}), on \
          {device}, which has compute capability {compute_capability} and a driver for CUDA \
          {driver_version}; its log says:\n{jit_log}"
     )]
     InvalidPtx {
-        /// The `.target` of the PTX, e.g. `sm_75`; `an unknown target` where it has none.
+        /// The `.target` of the PTX, for example `sm_75`; `an unknown target` if it has none.
         ptx_target: String,
-        /// The `.version` of the PTX, e.g. `8.0`; `unknown` where it has none.
+        /// The `.version` of the PTX, for example `8.0`; `unknown` if it has none.
         ptx_version: String,
         /// The device's name.
         device: String,
-        /// The device's compute capability, e.g. 9.0.
+        /// The device's compute capability, for example 9.0.
         compute_capability: ComputeCapability,
-        /// The CUDA version that the driver supports, e.g. 12.4.
+        /// The CUDA version that the driver supports, for example 12.4.
         driver_version: DriverVersion,
         /// The log of the driver's compiler.
         jit_log: String,
     },
 
-    /// The machine code is none that a device could run.
+    /// The machine code is not a cubin that a device can run.
     #[error("the machine code {fault}; a cubin is needed, as `nvcc -cubin` writes it")]
     InvalidCubin {
-        /// The fault.
+        /// What is wrong with it.
         fault: CubinFault,
     },
 
-    /// The machine code is for another generation of device.
+    /// The machine code was compiled for another GPU generation.
     #[error(
         "machine code for compute capability {built_for} cannot run on {device}, which has \
          {compute_capability}; compile it for that"
     )]
     UnsupportedCubin {
-        /// The GPU generation it was compiled for.
+        /// The compute capability that it was compiled for.
         built_for: ComputeCapability,
         /// The device's name.
         device: String,
@@ -312,77 +312,76 @@ pub enum Error {
         compute_capability: ComputeCapability,
     },
 
-    /// Only CUDA devices can do that.
+    /// The operation needs a CUDA device.
     #[error("{operation} needs a CUDA device, and {device} is none")]
     NotCuda {
-        /// The request.
+        /// The operation.
         operation: &'static str,
         /// The device's name.
         device: String,
     },
 
-    /// The recorded work cannot be replayed.
+    /// The operation cannot be recorded for replay.
     #[error(
         "{operation} cannot be recorded; launches, fills and copies from buffer to buffer can, \
          so do the rest before `Device::record`"
     )]
     NotReplayable {
-        /// The operation that was recorded.
+        /// The operation.
         operation: &'static str,
     },
 
     /// The loaded code has no kernel of that name.
     #[error("the loaded code has no kernel {kernel}; was it built from other sources?")]
     KernelNotFound {
-        /// The kernel that was to be launched.
+        /// The kernel.
         kernel: &'static str,
     },
 
-    /// The loaded code has no global of that name.
+    /// The loaded code has no global variable of that name.
     #[error("the loaded code has no constant {symbol}; was it built from other sources?")]
     SymbolNotFound {
         /// The constant's name.
         symbol: &'static str,
     },
 
-    /// The loaded code has a global of that name, but of another size.
+    /// The loaded code has a global variable of that name, but with another size.
     #[error(
         "the constant {symbol} has {required} bytes in the loaded code, but the value has {given}"
     )]
     SymbolSize {
         /// The constant's name.
         symbol: &'static str,
-        /// The bytes that it has there.
+        /// The bytes that the loaded code reserves for it.
         required: usize,
         /// The bytes of the value.
         given: usize,
     },
 
-    /// A call of the CUDA driver failed.
+    /// A call to the CUDA driver failed.
     ///
-    /// Codes from 700 on mostly report that an earlier kernel faulted, not the one
-    /// that the call was for. The driver then keeps failing in this process until it
-    /// ends.
+    /// Codes from 700 on mostly report that an earlier kernel faulted, not the one that the call
+    /// was for. Every later driver call in this process then fails as well.
     #[error("{call}{} failed with {name} ({code}): {text}", for_kernel(.kernel))]
     Driver {
         /// The function of the driver API.
         call: &'static str,
-        /// The kernel that the call was for, where it was for one.
+        /// The kernel that the call was for, if any.
         kernel: Option<&'static str>,
-        /// The driver's number, whether or not this library knows it.
+        /// The driver's error code; it may be one that this library does not know.
         code: u32,
-        /// The driver's name of the number.
+        /// The driver's name for the code.
         name: String,
-        /// The driver's description.
+        /// The driver's description of the code.
         text: String,
     },
 
-    /// The emulator stopped a launch and says why.
+    /// The emulator stopped a launch and reports the reason.
     #[error(transparent)]
     Emulator(Box<Diagnosis>),
 }
 
-/// The end of a message: what the driver's compiler wrote, if anything.
+/// The end of a message: the log of the driver's compiler, if it wrote one.
 fn and_log(jit_log: &str) -> String {
     if jit_log.is_empty() {
         String::new()
@@ -391,7 +390,7 @@ fn and_log(jit_log: &str) -> String {
     }
 }
 
-/// A shape that is required: its extents, or their names where any would do.
+/// A required shape: its extents, or their names if any extents would do.
 fn in_words(required: &Shape) -> String {
     match required {
         Shape::Plane(Shape2 { nx: 0, ny: 0 }) => "nx × ny".to_owned(),
@@ -404,12 +403,12 @@ fn in_words(required: &Shape) -> String {
     }
 }
 
-/// The kernel that a call was for, if it was for one.
+/// The words for the kernel that a call was for, if any.
 fn for_kernel(kernel: &Option<&'static str>) -> String {
     kernel.map_or_else(String::new, |kernel| format!(" for {kernel}"))
 }
 
-/// Refuses a parameter that is not a finite number.
+/// Returns an error unless the parameter is a finite number.
 pub(crate) fn require_finite(
     operation: &'static str,
     parameter: &'static str,
@@ -425,7 +424,7 @@ pub(crate) fn require_finite(
     })
 }
 
-/// Refuses a parameter that is not a finite, positive number.
+/// Returns an error unless the parameter is a finite, positive number.
 pub(crate) fn require_positive(
     operation: &'static str,
     parameter: &'static str,
@@ -449,29 +448,29 @@ impl From<Diagnosis> for Error {
     }
 }
 
-/// The faults of machine code, for [`Error::InvalidCubin`].
+/// What can be wrong with machine code, for [`Error::InvalidCubin`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum CubinFault {
     /// It is not an ELF file.
     NotElf,
-    /// It is for a processor.
+    /// It is for a CPU.
     NotForGpu,
-    /// It ends before it should.
+    /// It is truncated.
     CutOff {
-        /// The bytes there are.
+        /// The bytes it has.
         bytes: usize,
-        /// The least that there would be in a whole one.
+        /// The least number of bytes that a complete file would have.
         needed: u64,
     },
-    /// Where its generation stands in a file of its ABI is not known.
+    /// Its ABI version is unknown, and so is the place of the GPU generation in it.
     UnknownAbi {
-        /// The version of the ABI.
+        /// The ABI version.
         version: u8,
     },
-    /// The driver refuses it.
+    /// The driver rejected it.
     Refused {
-        /// The driver's number for the reason.
+        /// The driver's error code.
         code: u32,
     },
 }
@@ -493,7 +492,7 @@ impl std::fmt::Display for CubinFault {
     }
 }
 
-/// The quantity of a launch that [`Error::LaunchLimit`] speaks of.
+/// The quantity of a launch that [`Error::LaunchLimit`] reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum LaunchAxis {

@@ -1,7 +1,7 @@
-//! Extents of arrays with one, two or three axes.
+//! Shapes: the extents of arrays with one, two or three axes.
 //!
-//! Everywhere in this library x runs fastest: the point (i, j, k) of `nx` × `ny` × `nz`
-//! points is element `(k * ny + j) * nx + i`.
+//! In the whole library x is the fastest axis: of `nx` × `ny` × `nz` points, the point (i, j, k) is
+//! element `(k * ny + j) * nx + i`.
 
 /// The extents of a 2-D field, in points.
 ///
@@ -45,7 +45,7 @@ pub struct Shape3 {
     pub nz: usize,
 }
 
-/// The extents of a [`Buffer`](crate::Buffer): of one, two or three axes.
+/// The extents of a [`Buffer`](crate::Buffer) with one, two or three axes.
 ///
 /// ```
 /// use halo_gpu::{Shape, Shape2, Shape3};
@@ -57,11 +57,11 @@ pub struct Shape3 {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Shape {
-    /// This many elements, with no further structure.
+    /// A number of elements without further structure.
     Line(usize),
-    /// A plane, x fastest.
+    /// A plane; x is the fastest axis.
     Plane(Shape2),
-    /// A volume, x fastest.
+    /// A volume; x is the fastest axis.
     Volume(Shape3),
 }
 
@@ -100,7 +100,7 @@ impl Shape2 {
         Self { nx, ny }
     }
 
-    /// The element of point (i, j), or `None` outside the shape.
+    /// The element index of point (i, j), or `None` outside the shape.
     #[must_use]
     pub const fn index(self, i: usize, j: usize) -> Option<usize> {
         if i >= self.nx || j >= self.ny {
@@ -126,7 +126,7 @@ impl Shape3 {
         Self::new(n, n, n)
     }
 
-    /// The element of point (i, j, k), or `None` outside the shape.
+    /// The element index of point (i, j, k), or `None` outside the shape.
     #[must_use]
     pub const fn index(self, i: usize, j: usize, k: usize) -> Option<usize> {
         if i >= self.nx || j >= self.ny || k >= self.nz {

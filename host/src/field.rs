@@ -1,9 +1,8 @@
 //! Fields: arrays on the host with two or three axes.
 //!
-//! Everywhere in this library x runs fastest: the point (i, j, k) of a field
-//! of `nx` × `ny` × `nz` points is element `(k * ny + j) * nx + i`. The
-//! constructors check every length and every product, so a field's data always
-//! has exactly as many elements as its shape has points.
+//! In the whole library x is the fastest axis: of `nx` × `ny` × `nz` points, the point (i, j, k) is
+//! element `(k * ny + j) * nx + i`. The constructors check every length and every product, so a
+//! field always has exactly as many elements as its shape has points.
 
 use crate::Error;
 use crate::allocation::reserve;
@@ -46,12 +45,12 @@ pub struct Field2<T> {
 }
 
 impl<T> Field2<T> {
-    /// A field over data that is already in memory order.
+    /// A field made of data that is already in memory order.
     ///
     /// # Errors
     ///
-    /// [`Error::LengthMismatch`] when `data` does not have `nx * ny` elements,
-    /// [`Error::IndexOverflow`] when that product does not fit `usize`.
+    /// [`Error::LengthMismatch`] if `data` does not have `nx * ny` elements,
+    /// [`Error::IndexOverflow`] if that product does not fit `usize`.
     pub fn from_vec(shape: Shape2, data: Vec<T>) -> Result<Self, Error> {
         checked_len("the data of a Field2", shape.points()?, data.len())?;
         Ok(Self { shape, data })
@@ -61,12 +60,12 @@ impl<T> Field2<T> {
     ///
     /// # Errors
     ///
-    /// [`Error::IndexOverflow`] when `nx * ny` elements have no size in bytes that
-    /// memory can have, [`Error::HostOutOfMemory`] when there is not enough.
+    /// [`Error::IndexOverflow`] if `nx * ny` elements are more bytes than a Rust object can have,
+    /// [`Error::HostOutOfMemory`] if there is not enough memory.
     pub fn from_fn(shape: Shape2, mut value: impl FnMut(usize, usize) -> T) -> Result<Self, Error> {
         let points = shape.points()?;
         let mut data = reserve(points)?;
-        // Where there is no point, one extent can still be beyond counting to.
+        // If nx is 0, ny may still be too large to count to.
         for j in 0..shape.ny.min(points) {
             for i in 0..shape.nx {
                 data.push(value(i, j));
@@ -112,12 +111,12 @@ pub struct Field3<T> {
 }
 
 impl<T> Field3<T> {
-    /// A field over data that is already in memory order.
+    /// A field made of data that is already in memory order.
     ///
     /// # Errors
     ///
-    /// [`Error::LengthMismatch`] when `data` does not have `nx * ny * nz`
-    /// elements, [`Error::IndexOverflow`] when that product does not fit `usize`.
+    /// [`Error::LengthMismatch`] if `data` does not have `nx * ny * nz` elements,
+    /// [`Error::IndexOverflow`] if that product does not fit `usize`.
     pub fn from_vec(shape: Shape3, data: Vec<T>) -> Result<Self, Error> {
         checked_len("the data of a Field3", shape.points()?, data.len())?;
         Ok(Self { shape, data })
@@ -127,15 +126,15 @@ impl<T> Field3<T> {
     ///
     /// # Errors
     ///
-    /// [`Error::IndexOverflow`] when `nx * ny * nz` elements have no size in bytes that
-    /// memory can have, [`Error::HostOutOfMemory`] when there is not enough.
+    /// [`Error::IndexOverflow`] if `nx * ny * nz` elements are more bytes than a Rust object can
+    /// have, [`Error::HostOutOfMemory`] if there is not enough memory.
     pub fn from_fn(
         shape: Shape3,
         mut value: impl FnMut(usize, usize, usize) -> T,
     ) -> Result<Self, Error> {
         let points = shape.points()?;
         let mut data = reserve(points)?;
-        // Where there is no point, the other extents can still be beyond counting to.
+        // If an extent is 0, the others may still be too large to count to.
         for k in 0..shape.nz.min(points) {
             for j in 0..shape.ny {
                 for i in 0..shape.nx {
@@ -153,16 +152,16 @@ impl<T> Field3<T> {
     }
 }
 
-/// The methods of fields of every dimension.
+/// Defines the methods that fields of two and three axes share.
 macro_rules! field {
     ($field:ident of $shape:ident: ($($i:ident),+) as $index:ty) => {
         impl<T> $field<T> {
-            /// A field that is `value` everywhere.
+            /// A field with `value` at every point.
             ///
             /// # Errors
             ///
-            /// [`Error::IndexOverflow`] when the points have no size in bytes that memory can
-            /// have, [`Error::HostOutOfMemory`] when there is not enough.
+            /// [`Error::IndexOverflow`] if the points are more bytes than a Rust object can have,
+            /// [`Error::HostOutOfMemory`] if there is not enough memory.
             pub fn filled(shape: $shape, value: T) -> Result<Self, Error>
             where
                 T: Clone,
@@ -185,23 +184,23 @@ macro_rules! field {
                 &self.data
             }
 
-            /// The points in memory order, for writing.
+            /// The points in memory order, mutable.
             #[must_use]
             pub fn as_mut_slice(&mut self) -> &mut [T] {
                 &mut self.data
             }
 
-            /// The points in memory order, without the shape.
+            /// The points in memory order; drops the shape.
             #[must_use]
             pub fn into_vec(self) -> Vec<T> {
                 self.data
             }
 
-            /// The index of this point in the data.
+            /// The element index of this point.
             ///
             /// # Panics
             ///
-            /// Outside the field.
+            /// If the point is outside the field.
             fn place(&self, point: $index) -> usize {
                 let ($($i),+) = point;
                 match self.shape.index($($i),+) {
@@ -213,7 +212,7 @@ macro_rules! field {
 
         /// # Panics
         ///
-        /// Indexing panics outside the field; `get` does not.
+        /// Indexing panics if the point is outside the field; `get` does not.
         impl<T> Index<$index> for $field<T> {
             type Output = T;
             fn index(&self, point: $index) -> &T {
@@ -223,7 +222,7 @@ macro_rules! field {
 
         /// # Panics
         ///
-        /// Indexing panics outside the field.
+        /// Indexing panics if the point is outside the field.
         impl<T> IndexMut<$index> for $field<T> {
             fn index_mut(&mut self, point: $index) -> &mut T {
                 let at = self.place(point);

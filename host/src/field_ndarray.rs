@@ -28,8 +28,8 @@ macro_rules! impl_ndarray {
             ///
             /// # Errors
             ///
-            /// [`Error::IndexOverflow`] when the extents are more than an array may
-            /// have: their product, extents of 0 not counted, exceeds `isize::MAX`.
+            /// [`Error::IndexOverflow`] if the product of the nonzero extents exceeds `isize::MAX`,
+            /// the most that an ndarray may have.
             pub fn view(&self) -> Result<$view<'_, T>, Error> {
                 let $shape { $($extent),+ } = self.shape();
                 $view::from_shape(reversed!($($extent),+), self.as_slice())
@@ -37,11 +37,11 @@ macro_rules! impl_ndarray {
             }
 
             #[doc = concat!("The field as an array of shape `", $dim, "`, for writing.")]
-            /// There is an example with [`view`](Self::view).
+            /// For an example see [`view`](Self::view).
             ///
             /// # Errors
             ///
-            /// As [`view`](Self::view).
+            /// As for [`view`](Self::view).
             pub fn view_mut(&mut self) -> Result<$view_mut<'_, T>, Error> {
                 let shape = self.shape();
                 let $shape { $($extent),+ } = shape;
@@ -50,7 +50,7 @@ macro_rules! impl_ndarray {
             }
 
             #[doc = concat!("A field with the elements of an array of shape `", $dim, "`, whatever its strides.")]
-            /// There is an example with [`view`](Self::view).
+            /// For an example see [`view`](Self::view).
             ///
             /// # Errors
             ///

@@ -4,12 +4,11 @@
 //! f⁽ᵈ⁾(x) = h⁻ᵈ Σ w[s] f(x + s h)  -  C hᵖ f⁽ᵈ⁺ᵖ⁾(x)  -  …
 //! ```
 //!
-//! for a run of whole offsets s. The weight of an offset is the d-th derivative at
-//! 0 of the polynomial that is 1 there and 0 at the other offsets (Lagrange's
-//! interpolation; B. Fornberg, "Generation of finite difference formulas on
-//! arbitrarily spaced grids", Math. Comp. 51 (1988), has the tables). They are
-//! fractions, computed as such, so that nothing depends on a typed-in table or on
-//! rounding; what rounding there is happens once, when a weight becomes an `f64`.
+//! for consecutive integer offsets s. The weight of an offset is the d-th derivative at 0 of the
+//! polynomial that is 1 at that offset and 0 at the others (Lagrange's interpolation; B. Fornberg,
+//! "Generation of finite difference formulas on arbitrarily spaced grids", Math. Comp. 51 (1988),
+//! has the tables). The weights are computed as fractions, without tables and without rounding; a
+//! weight is rounded once, when it becomes an `f64`.
 //!
 //! ```
 //! use halo_gpu::finite_difference::Weights;
@@ -38,8 +37,8 @@ pub const MAX_OFFSET: i32 = 10;
 /// The most points that a stencil may have.
 pub const MAX_POINTS: usize = 13;
 
-/// The weights of the first derivative of eighth order, for unit spacing: number `m - 1`
-/// belongs to the point `m` ahead, and with the opposite sign to the one `m` behind.
+/// The weights of the first derivative of eighth order, for unit spacing: number `m - 1` is the
+/// weight of the point `m` ahead, and its negative that of the point `m` behind.
 pub(crate) const CENTRAL_8: [f64; 4] = [4.0 / 5.0, -1.0 / 5.0, 4.0 / 105.0, -1.0 / 280.0];
 
 const OPERATION: &str = "finite-difference weights";
@@ -74,8 +73,8 @@ impl Fraction {
         *self.0.denom()
     }
 
-    /// The nearest `f64`: both parts of every weight are exact in one, so that the
-    /// division is the only rounding.
+    /// The nearest `f64`: numerator and denominator of every weight are exact in `f64`, so only the
+    /// division rounds.
     #[must_use]
     pub const fn to_f64(self) -> f64 {
         self.numerator() as f64 / self.denominator() as f64
@@ -100,14 +99,13 @@ pub struct Weights {
 }
 
 impl Weights {
-    /// The weights of the `derivative`-th derivative at offset 0 from the points at
-    /// `offsets`: of all stencils on those points the most accurate.
+    /// The most accurate weights of the `derivative`-th derivative at offset 0 from the points at
+    /// `offsets`.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidParameter`] when `derivative` is 0, when the offsets are
-    /// beyond ±[`MAX_OFFSET`] or more than [`MAX_POINTS`], or when they are too few:
-    /// the d-th derivative needs d + 1.
+    /// [`Error::InvalidParameter`] if `derivative` is 0, if an offset is beyond ±[`MAX_OFFSET`], or
+    /// if there are more than [`MAX_POINTS`] offsets or too few: the d-th derivative needs d + 1.
     pub fn new(derivative: u32, offsets: RangeInclusive<i32>) -> Result<Self, Error> {
         let invalid = |parameter, given, required| Error::InvalidParameter {
             operation: OPERATION,
@@ -124,7 +122,7 @@ impl Weights {
         }
         let allowed = -MAX_OFFSET..=MAX_OFFSET;
         let (first, last) = (*offsets.start(), *offsets.end());
-        // In i64, where no two offsets are too far apart to subtract.
+        // In i64, where the difference of any two offsets fits.
         let points = i64::from(last) - i64::from(first) + 1;
         let fewest = i64::from(derivative) + 1;
         if !allowed.contains(&first)
@@ -145,7 +143,7 @@ impl Weights {
             .map(|offset| weight(derivative, offset, first..=last))
             .collect();
         // Σ w[s] s^q is q! for q = derivative and 0 for all other q below the number of points. The
-        // first larger q for which it is not 0 belongs to the error.
+        // first larger q for which it is not 0 gives the leading error.
         let moment = |q: u32| {
             (first..=last)
                 .zip(&exact)
@@ -173,8 +171,7 @@ impl Weights {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidParameter`] when `accuracy` is odd or 0, and as
-    /// [`Weights::new`].
+    /// [`Error::InvalidParameter`] if `accuracy` is odd or 0, and as for [`Weights::new`].
     pub fn central(derivative: u32, accuracy: u32) -> Result<Self, Error> {
         if accuracy == 0 || accuracy % 2 == 1 {
             return Err(Error::InvalidParameter {
@@ -184,20 +181,20 @@ impl Weights {
                 required: "even and at least 2".to_owned(),
             });
         }
-        // A first or second derivative of order p needs p / 2 points on each side,
-        // and each two derivatives more need one more.
+        // A first or second derivative of order p needs p / 2 points on each side; every two
+        // further derivatives need one more point on each side.
         let radius = u64::from(accuracy) / 2 + u64::from(derivative.saturating_sub(1)) / 2;
-        // Whatever fits no i32 is beyond the farthest offset as well.
+        // A radius that fits no i32 is beyond the farthest offset as well.
         let radius = i32::try_from(radius).unwrap_or(i32::MAX);
         Self::new(derivative, -radius..=radius)
     }
 
-    /// The stencil on `offsets`, which must be as accurate as is asked for: the way
-    /// to get one-sided stencils that do not lower the order of a whole scheme.
+    /// The stencil on `offsets`, with at least the required accuracy. It gives one-sided stencils
+    /// that keep the order of the whole scheme.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidParameter`] when the offsets give less, and as
+    /// [`Error::InvalidParameter`] if the offsets give a lower accuracy, and as for
     /// [`Weights::new`].
     pub fn shifted(
         derivative: u32,
@@ -220,26 +217,26 @@ impl Weights {
         Ok(weights)
     }
 
-    /// d: which derivative this is.
+    /// d: the order of the derivative.
     #[must_use]
     pub const fn derivative(&self) -> u32 {
         self.derivative
     }
 
-    /// p: the error falls with the p-th power of the spacing.
+    /// p: the error is proportional to the p-th power of the spacing.
     #[must_use]
     pub const fn accuracy(&self) -> u32 {
         self.accuracy
     }
 
-    /// C of the leading error `C hᵖ f⁽ᵈ⁺ᵖ⁾`, the formula's value minus the exact one. -1/630 for
-    /// the central first derivative of order 8.
+    /// C of the leading error `C hᵖ f⁽ᵈ⁺ᵖ⁾`, where the error is the formula's value minus the exact
+    /// one. C is -1/630 for the central first derivative of order 8.
     #[must_use]
     pub const fn error_constant(&self) -> Fraction {
         self.error
     }
 
-    /// The offsets of the points, in spacings.
+    /// The offsets of the points, in units of the spacing.
     #[must_use]
     pub fn offsets(&self) -> RangeInclusive<i32> {
         self.first..=self.first + (self.values.len() as i32 - 1)
@@ -252,17 +249,17 @@ impl Weights {
         &self.values
     }
 
-    /// The same as fractions.
+    /// The weights as fractions.
     #[must_use]
     pub fn fractions(&self) -> &[Fraction] {
         &self.exact
     }
 }
 
-/// The weight of `offset`: d! times the coefficient of xᵈ in
-/// `Π (x - t) / (offset - t)` over all other offsets t.
+/// The weight of `offset`: d! times the coefficient of xᵈ in `Π (x - t) / (offset - t)` over all
+/// other offsets t.
 fn weight(derivative: u32, offset: i32, offsets: RangeInclusive<i32>) -> Ratio<i128> {
-    // Coefficients of Π (x - t), the constant first.
+    // Coefficients of Π (x - t), the constant term first.
     let mut polynomial = vec![1_i128];
     let mut denominator = 1_i128;
     for other in offsets.filter(|other| *other != offset) {

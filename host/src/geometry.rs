@@ -5,7 +5,7 @@ use crate::argument::Argument;
 use gpu_kernels::registry::{Counted, Geometry, Refusal};
 use std::fmt;
 
-/// Three extents or a point, x y z, as CUDA counts blocks and threads.
+/// Three extents or a point, in the order x, y, z of CUDA.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Dim3 {
     /// Along x, the fastest axis.
@@ -23,13 +23,13 @@ impl Dim3 {
         Self { x, y, z }
     }
 
-    /// The product of the three.
+    /// The product of the three extents.
     #[must_use]
     pub const fn volume(self) -> u128 {
         self.x as u128 * self.y as u128 * self.z as u128
     }
 
-    /// The three as an array.
+    /// The three extents as an array.
     #[must_use]
     pub const fn to_array(self) -> [u32; 3] {
         [self.x, self.y, self.z]
@@ -94,16 +94,16 @@ impl LaunchConfig {
         }
     }
 
-    /// The same with `bytes` of dynamic shared memory per block.
+    /// This geometry with `bytes` of dynamic shared memory per block.
     #[must_use]
     pub const fn with_dynamic_shared_bytes(mut self, bytes: u32) -> Self {
         self.dynamic_shared_bytes = bytes;
         self
     }
 
-    /// The same for a kernel whose threads are known to execute about this many barriers, warp
-    /// operations and atomics. The emulator otherwise takes a kernel with very many of them for an
-    /// endless one ([`EmulatorOptions::step_limit`](crate::EmulatorOptions)).
+    /// This geometry for a kernel whose threads execute about `steps` barriers, warp operations and
+    /// atomics. Without it, the emulator takes a kernel that executes very many of them for an
+    /// endless loop ([`EmulatorOptions::step_limit`](crate::EmulatorOptions)).
     ///
     /// ```
     /// use halo_gpu::LaunchConfig;
@@ -124,8 +124,8 @@ impl LaunchConfig {
     }
 }
 
-/// How many groups of `per_group` cover `points`: the extent of a grid along
-/// one axis, or of a loop over tiles.
+/// The number of groups of `per_group` points that cover `points`: the extent of a grid along one
+/// axis, or of a loop over tiles.
 ///
 /// ```
 /// use halo_gpu::blocks_for;
@@ -140,8 +140,8 @@ impl LaunchConfig {
 ///
 /// # Errors
 ///
-/// [`Error::IndexOverflow`] when the number does not fit `u32`;
-/// [`Error::InvalidParameter`] when `per_group` is zero.
+/// [`Error::IndexOverflow`] if the number does not fit `u32`; [`Error::InvalidParameter`] if
+/// `per_group` is zero.
 pub fn blocks_for(kernel: &'static str, points: usize, per_group: usize) -> Result<u32, Error> {
     Ok(gpu_kernels::registry::blocks_for(
         kernel, points, per_group,

@@ -5,7 +5,7 @@ use crate::error::{require_finite, require_positive};
 use crate::{Error, Shape2, Shape3};
 use std::fmt;
 
-/// The values beyond one end of an axis.
+/// The rule for the values beyond one end of an axis.
 ///
 /// With `f[0]` … `f[n-1]` on the axis and m = 1, 2, …:
 ///
@@ -19,45 +19,44 @@ use std::fmt;
 /// | `DirichletOnPoint` | not used | not used |
 /// | `OneSided` | not used | not used |
 ///
-/// The two periodic conventions differ in whether the point that begins the next period
-/// is stored. Taking the one for the other shifts every value near the seam by one point,
-/// an error that no smooth picture shows.
+/// The two periodic conventions differ in whether the first point of the next period is stored. The
+/// wrong convention shifts every value near the seam by one point, an error that no smooth picture
+/// shows.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub enum Boundary {
-    /// The period is `n` spacings: the point after `n - 1` is point 0. The ordinary
-    /// convention of periodic grids.
+    /// The period is `n` spacings: the point after `n - 1` is point 0. This is the usual
+    /// convention.
     Periodic,
-    /// The period is `n - 1` spacings: both end points are stored, and they are the same
-    /// physical point.
+    /// The period is `n - 1` spacings: both end points are stored and are the same physical point.
     PeriodicWithEndpoint,
-    /// All points beyond the end have this value, in the unit of the field. A value that is a
-    /// function of position and time is one of points of the grid:
+    /// All points beyond the end have this value, in the unit of the field. For values that depend
+    /// on position and time, set points of the grid with
     /// [`stencil::Run::drive`](crate::stencil::Run::drive).
     Dirichlet(f64),
-    /// The end point lies on the boundary and keeps the value that it has; nothing beyond it is
-    /// used. Along an end of a grid of several axes the values may differ from point to point.
-    /// For iterations and steps ([`Heat2d`](crate::heat2d::Heat2d)); operators and
+    /// The end point lies on the boundary and keeps its value; the operation uses nothing beyond
+    /// it. The value may differ from point to point along the end. This boundary is for iterations
+    /// and time steps ([`Heat2d`](crate::heat2d::Heat2d)); operators and
     /// [stencils](crate::stencil::Stencil), which compute all points, refuse it.
     DirichletOnPoint,
-    /// No flux through a wall at the end point: the field is mirrored about that point.
+    /// No flux through a wall at the end point: the field is mirrored at that point.
     Neumann,
-    /// No flux through a wall half a spacing beyond the end point, as where points are the
-    /// centres of cells.
+    /// No flux through a wall half a spacing beyond the end point, as for points at the centres of
+    /// cells.
     NeumannHalfway,
-    /// Nothing beyond the end is used: near it the stencils are one-sided, of the same
-    /// order of accuracy.
+    /// The operation uses nothing beyond the end: near it the stencils are one-sided and have the
+    /// same order of accuracy.
     OneSided,
 }
 
 impl Boundary {
-    /// Whether the axis goes on at its other end.
+    /// Whether the axis is periodic, in either convention.
     #[must_use]
     pub const fn is_periodic(self) -> bool {
         matches!(self, Self::Periodic | Self::PeriodicWithEndpoint)
     }
 
-    /// How many points of a period are stored twice: 0 or 1.
+    /// The number of points of a period that are stored twice: 0 or 1.
     #[must_use]
     pub const fn overlap(self) -> usize {
         match self {
@@ -66,9 +65,8 @@ impl Boundary {
         }
     }
 
-    /// The spacing that makes a periodic axis of `n` points 1 long: `1/n` or, where the end
-    /// point is stored, `1/(n-1)`; of an axis that is not periodic that from end to end,
-    /// `1/(n-1)`.
+    /// The spacing that gives an axis of `n` points the length 1: `1/n` for
+    /// [`Periodic`](Self::Periodic), whose length is the period, and `1/(n-1)` for all others.
     ///
     /// ```
     /// use halo_gpu::Boundary;
@@ -87,7 +85,7 @@ impl Boundary {
         }
     }
 
-    /// The value beyond the end; 0 where there is no such.
+    /// The value beyond the end, or 0 for other boundaries.
     pub(crate) const fn dirichlet_value(self) -> f64 {
         match self {
             Self::Dirichlet(value) => value,
@@ -110,10 +108,11 @@ impl fmt::Display for Boundary {
     }
 }
 
-/// A grid of `D` axes: points along each, the distance of two, and a boundary at each end.
+/// A grid with `D` axes: for each axis the number of points, the spacing, and the boundary at each
+/// end.
 ///
-/// [`Grid2`] and [`Grid3`] are made by `new`, periodic along every axis; the methods called
-/// `with_…` say otherwise.
+/// `new` makes a [`Grid2`] or [`Grid3`] that is periodic along every axis; the `with_…` methods
+/// change the boundaries.
 ///
 /// ```
 /// use halo_gpu::{Axis, Boundary, Grid3, Shape3};
@@ -145,17 +144,17 @@ pub type Grid2 = Grid<2>;
 /// A grid in space.
 pub type Grid3 = Grid<3>;
 
-/// What errors call it.
+/// The name of grids in errors.
 const OPERATION: &str = "grid";
 
-/// The spacings, as errors call them.
+/// The names of the spacings in errors.
 const SPACINGS: [&str; 3] = ["spacing along x", "spacing along y", "spacing along z"];
 
-/// The boundaries, as errors call them.
+/// The names of the boundaries in errors.
 const BOUNDARIES: [&str; 3] = ["boundary along x", "boundary along y", "boundary along z"];
 
 impl Grid<2> {
-    /// Points of `shape` that are `spacing` apart along x and y, periodic along both.
+    /// A grid of `shape` points with the spacings `spacing` along x and y, periodic along both.
     ///
     /// # Errors
     ///
@@ -175,7 +174,7 @@ impl Grid<2> {
 }
 
 impl Grid<3> {
-    /// Points of `shape` that are `spacing` apart along x, y and z, periodic along all.
+    /// A grid of `shape` points with the spacings `spacing` along x, y and z, periodic along all.
     ///
     /// # Errors
     ///
@@ -215,16 +214,16 @@ impl<const D: usize> Grid<D> {
         })
     }
 
-    /// The same grid, with this boundary at both ends of an axis.
+    /// This grid with `boundary` at both ends of an axis.
     ///
     /// # Errors
     ///
-    /// As [`with_ends`](Self::with_ends).
+    /// As for [`with_ends`](Self::with_ends).
     pub fn with_boundary(self, axis: Axis, boundary: Boundary) -> Result<Self, Error> {
         self.with_ends(axis, [boundary; 2])
     }
 
-    /// The same grid, with this boundary at all ends.
+    /// This grid with `boundary` at all ends.
     ///
     /// ```
     /// use halo_gpu::{Axis, Boundary, Grid2, Shape2};
@@ -241,19 +240,19 @@ impl<const D: usize> Grid<D> {
     ///
     /// # Errors
     ///
-    /// As [`with_ends`](Self::with_ends).
+    /// As for [`with_ends`](Self::with_ends).
     pub fn with_boundaries(self, boundary: Boundary) -> Result<Self, Error> {
         let mut axes = Axis::ALL.into_iter().take(D);
         axes.try_fold(self, |grid, axis| grid.with_boundary(axis, boundary))
     }
 
-    /// The same grid, with these boundaries at the first and at the last point of an axis.
+    /// This grid with the boundaries `ends` at the first and at the last point of an axis.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidParameter`] for an axis that the grid does not have, and if one end
-    /// is periodic and the other is not so in the same convention;
-    /// [`Error::NonFinite`] for a value that is not a finite number.
+    /// [`Error::InvalidParameter`] for an axis that the grid does not have, and if one end is
+    /// periodic and the other is not periodic in the same convention; [`Error::NonFinite`] for a
+    /// value that is not a finite number.
     pub fn with_ends(mut self, axis: Axis, ends: [Boundary; 2]) -> Result<Self, Error> {
         let invalid = |parameter, given, required: String| Error::InvalidParameter {
             operation: OPERATION,
@@ -279,8 +278,8 @@ impl<const D: usize> Grid<D> {
         Ok(self)
     }
 
-    /// A grid with the same spacings and boundaries and this many points along each axis, such as
-    /// a part of this one.
+    /// A grid with the same spacings and boundaries and `extents` points along each axis, such as a
+    /// part of this grid.
     ///
     /// # Errors
     ///
@@ -296,8 +295,8 @@ impl<const D: usize> Grid<D> {
         })
     }
 
-    /// The same grid, with the spacing along each periodic axis that makes its period 1, and
-    /// along every other the one that puts its ends 1 apart.
+    /// This grid with spacings that make its length 1 along every axis: the period of a periodic
+    /// axis, the distance between the ends of any other.
     ///
     /// ```
     /// use halo_gpu::{Axis, Boundary, Grid2, Shape2};
@@ -314,7 +313,7 @@ impl<const D: usize> Grid<D> {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidSize`] for an axis of one point that has no length.
+    /// [`Error::InvalidSize`] for an axis with a single point and thus without a length.
     pub fn of_unit_length(mut self) -> Result<Self, Error> {
         for (axis, (spacing, (&n, ends))) in Axis::ALL.into_iter().zip(
             self.spacing
@@ -338,8 +337,8 @@ impl<const D: usize> Grid<D> {
         Ok(self)
     }
 
-    /// The points of the outermost layers, x fastest: `layers` says for each axis how many there are
-    /// at its first and at its last point.
+    /// The points of the outermost layers, x fastest. For each axis, `layers` gives the number of
+    /// layers at its first and at its last point.
     ///
     /// ```
     /// use halo_gpu::{Grid2, Shape2};
@@ -376,19 +375,20 @@ impl<const D: usize> Grid<D> {
         })
     }
 
-    /// Points along an axis; 1 along one that the grid does not have.
+    /// The number of points along an axis; 1 along an axis that the grid does not have.
     #[must_use]
     pub fn extent(&self, axis: Axis) -> usize {
         self.extents.get(axis.index()).copied().unwrap_or(1)
     }
 
-    /// The distance of two points along an axis; 1 along one that the grid does not have.
+    /// The distance between two neighbours along an axis; 1 along an axis that the grid does not
+    /// have.
     #[must_use]
     pub fn spacing(&self, axis: Axis) -> f64 {
         self.spacing.get(axis.index()).copied().unwrap_or(1.0)
     }
 
-    /// The boundaries at the first and at the last point of an axis; periodic along one that
+    /// The boundaries at the first and at the last point of an axis; periodic along an axis that
     /// the grid does not have.
     #[must_use]
     pub fn ends(&self, axis: Axis) -> [Boundary; 2] {

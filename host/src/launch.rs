@@ -1,9 +1,8 @@
-//! Launches kernels; every launch of the library goes through here.
+//! Launches kernels; all launches of the library go through this module.
 //!
-//! Every family computes its geometry once, as a [`LaunchConfig`], and hands it
-//! with typed arguments to [`launch`]; the emulator and CUDA devices take the
-//! same call. Limits are checked before anything runs, and an error names the
-//! kernel, the axis, the requirement and the value.
+//! Every family computes its geometry once, as a [`LaunchConfig`], and passes it with typed
+//! arguments to [`launch`]; the emulator and CUDA devices take the same call. Limits are checked
+//! before anything runs, and an error names the kernel, the axis, the requirement and the value.
 
 use crate::device::Backend;
 use crate::error::LaunchAxis;
@@ -15,18 +14,18 @@ use crate::constants::Constants;
 use crate::device::call::{Call, CallOf};
 use crate::geometry::LaunchConfig;
 
-/// How many blocks of the kernel `K`, launched as `config` says, one
-/// multiprocessor of `device` holds at a time, given the registers and the shared
-/// memory they need. The grid's extents do not matter.
+/// The number of blocks of the kernel `K`, launched with `config`, that one multiprocessor of
+/// `device` holds at a time, limited by their registers and shared memory. It does not depend on
+/// the grid's extents.
 ///
-/// Times [`Properties::multiprocessors`](crate::Properties), this is the grid of a
-/// kernel whose blocks loop over the work. On the emulator it is always 1.
+/// Multiplied by [`Properties::multiprocessors`](crate::Properties), it is the grid of a kernel
+/// whose blocks loop over the work. On the emulator it is always 1.
 ///
-/// There is an example with [`resident_blocks`].
+/// For an example see [`resident_blocks`].
 ///
 /// # Errors
 ///
-/// As [`launch`], [`Error::Emulator`] apart.
+/// As for [`launch`], except [`Error::Emulator`].
 pub fn blocks_per_multiprocessor<K: Kernel>(
     device: &Device,
     config: &LaunchConfig,
@@ -40,12 +39,12 @@ pub fn blocks_per_multiprocessor<K: Kernel>(
     }
 }
 
-/// How many blocks of the kernel `K`, launched as `config` says, `device` holds at the
-/// same time: the largest grid of a kernel whose blocks wait for each other. The grid's
-/// extents do not matter.
+/// The number of blocks of the kernel `K`, launched with `config`, that `device` holds at the same
+/// time. This is the largest grid of a kernel whose blocks wait for each other. It does not depend
+/// on the grid's extents.
 ///
-/// On a CUDA device without other work this is [`blocks_per_multiprocessor`] on every
-/// multiprocessor. On the emulator it is 1, unless its blocks are
+/// On a CUDA device without other work it is [`blocks_per_multiprocessor`] times the number of
+/// multiprocessors. On the emulator it is 1, unless its blocks are
 /// [`Blocks::Resident`](crate::device::Blocks::Resident).
 ///
 /// ```
@@ -72,7 +71,7 @@ pub fn blocks_per_multiprocessor<K: Kernel>(
 ///
 /// # Errors
 ///
-/// As [`blocks_per_multiprocessor`].
+/// As for [`blocks_per_multiprocessor`].
 pub fn resident_blocks<K: Kernel>(device: &Device, config: &LaunchConfig) -> Result<u32, Error> {
     let per_multiprocessor = blocks_per_multiprocessor::<K>(device, config)?;
     Ok(match device.backend() {
@@ -84,12 +83,12 @@ pub fn resident_blocks<K: Kernel>(device: &Device, config: &LaunchConfig) -> Res
 
 /// Launches the kernel `K` on `device`.
 ///
-/// On the emulator the launch is over when this returns. On CUDA devices it is
-/// queued behind all earlier work of the device, and a fault of the kernel is
-/// reported by a later call that waits, such as [`Device::synchronize`].
+/// On the emulator the launch is complete when this function returns. On a CUDA device it is queued
+/// after all earlier work of the device, and a later call that waits, such as
+/// [`Device::synchronize`], reports a fault of the kernel.
 ///
-/// A kernel is a function with the attribute `kernel` of `cuda_std`, which also makes the
-/// type of that name, with a function `args` that takes the kernel's own parameters:
+/// A kernel is a function with the attribute `kernel` of `cuda_std`. The attribute also defines a
+/// type of the same name, whose function `args` takes the kernel's parameters:
 ///
 /// ```
 /// use cuda_std::prelude::{kernel, thread};
@@ -122,36 +121,33 @@ pub fn resident_blocks<K: Kernel>(device: &Device, config: &LaunchConfig) -> Res
 ///
 /// # Errors
 ///
-/// [`Error::LaunchLimit`] when the geometry exceeds what the device or the
-/// kernel allows, [`Error::NotLaunchable`] on [`Device::cpu`],
-/// [`Error::Emulator`] with a diagnosis, [`Error::UnsupportedPtx`],
-/// [`Error::InvalidPtx`], [`Error::KernelNotFound`] or [`Error::Driver`] on
-/// CUDA devices.
+/// [`Error::LaunchLimit`] if the geometry exceeds what the device or the kernel allows,
+/// [`Error::NotLaunchable`] on [`Device::cpu`], [`Error::Emulator`] with a diagnosis; on CUDA
+/// devices [`Error::UnsupportedPtx`], [`Error::InvalidPtx`], [`Error::KernelNotFound`] or
+/// [`Error::Driver`].
 ///
 /// # Safety
 ///
 /// - All buffers behind `args` are on `device` (check with [`Device::require`]).
-/// - With this geometry and these arguments the kernel keeps to its own
-///   contract: every address that a thread reads or writes lies in the buffers
-///   it was given, no two threads write the same element unless both do so
-///   atomically, and no thread reads what another writes without a barrier or
-///   an atomic between them.
-/// - The same holds for values passed by value: any address in them (a texture
-///   handle, say) stays valid until the launch is over.
+/// - With this geometry and these arguments the kernel keeps its own contract: every address that a
+///   thread reads or writes lies in the buffers passed to it, no two threads write the same element
+///   unless both do so atomically, and no thread reads an element that another writes without a
+///   barrier or an atomic between them.
+/// - The same holds for arguments passed by value: any address in them (a texture handle, for
+///   example) stays valid until the launch is complete.
 pub unsafe fn launch<K: Kernel>(
     device: &Device,
     config: &LaunchConfig,
     args: K::Args<'_>,
 ) -> Result<(), Error> {
-    // SAFETY: the caller's promise, passed on; there are no constants to be right.
+    // SAFETY: the caller's promise, passed on; no constants are set.
     unsafe { launch_with_constants::<K>(device, config, &Constants::new(), args) }
 }
 
-/// [`launch`], with constants that are set for this launch.
+/// [`launch`], with values of constants for this launch.
 ///
-/// A constant keeps its value for later launches that do not set it, but
-/// launches by other threads may have set another in between: give a launch
-/// every constant its kernel reads.
+/// A constant keeps its value for later launches that do not set it, but other threads may launch
+/// with another value in between: give a launch every constant that its kernel reads.
 ///
 /// ```
 /// use cuda_std::prelude::{kernel, thread};
@@ -191,13 +187,12 @@ pub unsafe fn launch<K: Kernel>(
 ///
 /// # Errors
 ///
-/// As [`launch`]; [`Error::SymbolNotFound`] and [`Error::SymbolSize`] when the loaded code
-/// lacks a constant or has it in another size.
+/// As for [`launch`]; [`Error::SymbolNotFound`] if the loaded code lacks a constant, and
+/// [`Error::SymbolSize`] if it has the constant with another size.
 ///
 /// # Safety
 ///
-/// As [`launch`]; the values of the constants are part of what the kernel's
-/// contract speaks of.
+/// As for [`launch`]; the kernel's contract covers the values of the constants too.
 pub unsafe fn launch_with_constants<K: Kernel>(
     device: &Device,
     config: &LaunchConfig,
@@ -208,11 +203,11 @@ pub unsafe fn launch_with_constants<K: Kernel>(
     unsafe { launch_call(device, config, constants, &CallOf::<K>(args)) }
 }
 
-/// [`launch_with_constants`], of any kernel.
+/// [`launch_with_constants`], for a call of any kernel.
 ///
 /// # Safety
 ///
-/// As [`launch_with_constants`].
+/// As for [`launch_with_constants`].
 unsafe fn launch_call(
     device: &Device,
     config: &LaunchConfig,
@@ -236,7 +231,7 @@ unsafe fn launch_call(
     }
 }
 
-/// Launches `K` with the geometry that its entry gives for `problem`.
+/// Launches `K` with the geometry that its registry entry computes for `problem`.
 ///
 /// # Errors
 ///
@@ -244,7 +239,7 @@ unsafe fn launch_call(
 ///
 /// # Safety
 ///
-/// As [`launch_with_constants`], of the geometry that the entry of `K` gives.
+/// As for [`launch_with_constants`], with the geometry from the entry of `K`.
 pub(crate) unsafe fn launch_registered<K: Registered>(
     device: &Device,
     problem: &Problem,
@@ -274,7 +269,7 @@ fn check(
                     "at most {}, by the kernel's launch bounds",
                     bounds.max_threads_per_block
                 ),
-                // At most the device's limit.
+                // `threads` is at most the device's limit.
                 given: u64::try_from(threads).unwrap_or(u64::MAX),
             })
         }

@@ -1,19 +1,20 @@
-//! Finite-difference stencils, heat equation, reductions and all-pairs n-body as CUDA kernels in pure Rust.
+//! Finite-difference stencils, heat equation, reductions and all-pairs n-body as CUDA kernels in
+//! pure Rust.
 //!
 //! - [Devices and buffers](#devices-and-buffers)
-//! - [What there is to compute](#what-there-is-to-compute)
+//! - [Operations](#operations)
 //! - [Layout](#layout) and [units](#units)
 //! - [Errors](#errors)
-//! - [What is reproducible](#what-is-reproducible)
-//! - [A kernel of your own](#a-kernel-of-your-own)
+//! - [Reproducibility](#reproducibility)
+//! - [Your own kernels](#your-own-kernels)
 //! - [Features](#features)
 //!
 //! # Devices and buffers
 //!
-//! Everything starts with a [`Device`]: [`Device::cuda`] runs the kernels on a
-//! GPU, [`Device::emulator`] runs the same kernels on the CPU thread by thread
-//! and diagnoses what a GPU does silently, [`Device::cpu`] runs CPU ports. Data
-//! lives in a [`Buffer`] of its device.
+//! Every program starts with a [`Device`]: [`Device::cuda`] runs the kernels on a GPU,
+//! [`Device::emulator`] runs the same kernels on the CPU thread by thread and reports faults that a
+//! GPU ignores, [`Device::cpu`] runs CPU ports. A [`Buffer`] holds data in the memory of its
+//! device.
 //!
 //! ```
 //! use halo_gpu::Device;
@@ -26,19 +27,19 @@
 //! # }
 //! ```
 //!
-//! Most operations have two forms: one on slices and [fields](Field3) of the host, called `…_of`,
-//! which takes a device and copies there and back; and one on buffers, which runs on the device of
-//! the buffers and copies nothing. On CUDA devices the second form is enqueued and does not wait:
-//! the work of one device runs in order, and calls that copy data to or from the host wait for it.
-//! A device has one stream: copies to and from the host do not overlap with its kernels. Your own
-//! CUDA code takes part in that order by [`Device::with_cuda_stream`], with the buffers' addresses
-//! ([`Buffer::device_address`]) or with its own memory ([`Buffer::from_device_address`]).
+//! Most operations have two forms. The form on host data, called `…_of`, takes a device and slices
+//! or [fields](Field3); it copies them to the device and the result back. The form on buffers runs
+//! on the device of the buffers and copies nothing; on a CUDA device it enqueues the work and does
+//! not wait. A device runs its work in order, on one stream; calls that copy data to or from the
+//! host wait for it, so copies do not overlap with kernels. Your own CUDA code joins that order
+//! with [`Device::with_cuda_stream`], and uses the buffers' addresses ([`Buffer::device_address`])
+//! or its own memory ([`Buffer::from_device_address`]).
 //!
-//! # What there is to compute
+//! # Operations
 //!
-//! **Derivatives of a field on a 3-D grid**, [`derivative3d`]: first and second
-//! derivatives, gradient, divergence, curl and Laplacian, of accuracy 2 to 8, `f32` and
-//! `f64`, each axis with a boundary of its own.
+//! **Derivatives of a field on a 3-D grid**, [`derivative3d`]: first and second derivatives,
+//! gradient, divergence, curl and Laplacian of orders 2 to 8, in `f32` and `f64`, with a boundary
+//! for each axis.
 //!
 //! ```
 //! use halo_gpu::derivative3d::FiniteDifferences3d;
@@ -55,8 +56,8 @@
 //! # }
 //! ```
 //!
-//! **Heat in a plate**, [`heat2d`]: Jacobi iterations, a given number or until the plate is steady,
-//! or explicit steps in time; Dirichlet or Neumann boundaries, with sources or without.
+//! **Heat in a plate**, [`heat2d`]: Jacobi iterations, a fixed number or until convergence, or
+//! explicit time steps; Dirichlet or Neumann boundaries, with or without sources.
 //!
 //! ```
 //! use halo_gpu::heat2d::{Heat2d, problem};
@@ -72,8 +73,8 @@
 //! # }
 //! ```
 //!
-//! **Heat in space**, [`heat3d`]: explicit steps in time and Jacobi iterations, with a boundary
-//! of its own for each end of each axis.
+//! **Heat in space**, [`heat3d`]: explicit time steps and Jacobi iterations, with a boundary for
+//! each end of each axis.
 //!
 //! ```
 //! use halo_gpu::heat3d::Heat3d;
@@ -89,14 +90,14 @@
 //! # }
 //! ```
 //!
-//! **Waves in space**, [`wave3d`]: the acoustic wave equation of 2nd to 8th order, with a
-//! velocity at each point and layers that absorb; [an example](wave3d).
+//! **Waves in space**, [`wave3d`]: the acoustic wave equation, of 2nd to 8th order, with a velocity
+//! at each point and absorbing layers; [an example](wave3d).
 //!
-//! **An equation of your own** on a grid of two or three dimensions, [`stencil`](mod@stencil):
-//! written once, as the update of a point.
+//! **Your own equation** on a grid of two or three dimensions, [`stencil`](mod@stencil): you write
+//! the update of a point once, and it runs everywhere.
 //!
-//! **Stencils along a line**, [`stencil1d`]: up to eight neighbours on either side, any
-//! coefficients; [`finite_difference`] generates the coefficients of derivatives.
+//! **Stencils along a line**, [`stencil1d`]: up to eight neighbours on either side, with any
+//! coefficients; [`finite_difference`] computes the coefficients of derivatives.
 //!
 //! ```
 //! use halo_gpu::Device;
@@ -110,8 +111,8 @@
 //! # }
 //! ```
 //!
-//! **One number from many**, [`reduction`]: sum, minimum, maximum and where they are,
-//! mean, norm and dot product, of six types, the same bits everywhere.
+//! **One number from many**, [`reduction`]: sum, minimum, maximum, argmin, argmax, mean, norm and
+//! dot product of six types, with the same bits everywhere.
 //!
 //! ```
 //! use halo_gpu::{Device, reduction};
@@ -125,8 +126,8 @@
 //! # }
 //! ```
 //!
-//! **Bodies that attract each other**, [`nbody`]: accelerations, potentials and a leapfrog
-//! integrator, all pairs, `f32`, `f64` and mixed precision.
+//! **Gravity between bodies**, [`nbody`]: accelerations, potentials and a leapfrog integrator over
+//! all pairs, in `f32`, `f64` and mixed precision.
 //!
 //! ```
 //! use halo_gpu::Device;
@@ -144,71 +145,72 @@
 //! # }
 //! ```
 //!
-//! Besides, [`roofline`] measures how fast a device does arithmetic. Where a family has
-//! several kernels, the textbook's steps among them, its `Variant` names them; without one
-//! the library takes the kernel that suits the size.
+//! In addition, [`roofline`] measures the arithmetic throughput of a device. If a family has
+//! several kernels, among them the steps of the textbook, its `Variant` names them; by default the
+//! library chooses the kernel for the size.
 //!
 //! # Layout
 //!
-//! **x runs fastest**, in memory and in the names: point (i, j, k) of a field of `nx` × `ny` × `nz`
-//! points is element `(k * ny + j) * nx + i`, and an array `[a, b, c]` is along x, y, z. [`Field2`]
-//! and [`Field3`] carry their shape, and so does the buffer that [`Field3::to_device`] returns; a
-//! plan ([`derivative3d::Plan`], [`Heat2d`](heat2d::Heat2d), …) refuses buffers of another shape. A
-//! buffer made from a slice is a line until it is [`shaped`](Buffer::shaped): only its length is
-//! checked. With the feature `ndarray` fields are viewed as arrays whose slowest axis comes first.
+//! **x is the fastest axis**, in memory and in the order of names: point (i, j, k) of a field of
+//! `nx` × `ny` × `nz` points is element `(k * ny + j) * nx + i`, and an array `[a, b, c]` has the
+//! values for x, y, z. [`Field2`] and [`Field3`] carry their shape, and so does the buffer that
+//! [`Field3::to_device`] returns; a plan ([`derivative3d::Plan`], [`Heat2d`](heat2d::Heat2d), …)
+//! refuses buffers of another shape. A buffer made from a slice is a line until you call
+//! [`shaped`](Buffer::shaped): only its length is checked. With the feature `ndarray`, fields can
+//! be viewed as arrays whose slowest axis comes first.
 //!
 //! # Units
 //!
-//! Nothing is assumed: results are in the unit that the formula gives. A derivative is in
-//! the unit of the field over that of the spacing, a second one over its square;
-//! temperatures are in any scale, a source of heat is h² f in the same; n-body takes the
-//! gravitational constant for 1 ([how to convert](nbody#units-and-shapes)). Angles are in
-//! radians, sizes in bytes, times of measurements are [`Duration`](std::time::Duration)s.
+//! The library assumes no units: results are in the unit that the formula gives. A derivative has
+//! the unit of the field divided by that of the spacing, a second derivative divided by its square.
+//! Temperatures are in any scale, and a heat source is h² f in the same scale. N-body sets the
+//! gravitational constant to 1 ([how to convert](nbody#units-and-shapes)). Angles are in radians,
+//! sizes in bytes, measured times are [`Duration`](std::time::Duration)s.
 //!
 //! # Errors
 //!
 //! A call that can fail returns [`Error`], whose message names the given value and the requirement.
-//! Sizes, parameters and devices are checked before anything runs: a refused call has changed no
-//! buffer. Data in host memory is checked where it would make a result meaningless
-//! ([`nbody::Gravity::check`]). Data in buffers is not, and NaN spreads according to the formula
-//! ([derivatives](derivative3d::FiniteDifferences3d), [lines](stencil1d::Stencil1d), [sums and
-//! extrema](reduction#what-the-results-are)).
+//! Sizes, parameters and devices are checked before anything runs, so a refused call has changed no
+//! buffer. Data in host memory is checked if bad values would make the result meaningless
+//! ([`nbody::Gravity::check`]). Data in buffers is not checked, and NaN spreads according to the
+//! formula ([derivatives](derivative3d::FiniteDifferences3d), [lines](stencil1d::Stencil1d), [sums
+//! and extrema](reduction#results)).
 //!
-//! The emulator reports a kernel's fault where it happens, as [`Error::Emulator`]. A CUDA
-//! device reports it to a later call that waits, [`Error::Driver`], and mostly fails in all
-//! calls from then on until the process ends. Indexing a field outside its shape panics, as
-//! indexing does everywhere in Rust; `get` does not.
+//! The emulator reports a kernel's fault where it happens, as [`Error::Emulator`]. A CUDA device
+//! reports it in a later call that waits, as [`Error::Driver`], and then mostly fails in all calls
+//! until the process ends. Indexing a field outside its shape panics, as with slices; `get` returns
+//! `None`.
 //!
-//! # What is reproducible
+//! # Reproducibility
 //!
 //! "Everywhere" means: on the CPU with any number of threads, in the emulator and on every GPU, by
 //! any kernel, in every run. (The tests compare bits between the CPU, the emulator and, with the
-//! feature `gpu`, the GPU of the machine.) Results have NaNs at the same points everywhere; their
-//! bits depend on the processor, except in reductions, which have one NaN.
+//! feature `gpu`, the GPU of the machine.) Results have NaNs at the same points everywhere. The
+//! bits of a NaN depend on the processor, except in reductions, which always return the same NaN.
 //!
-//! | call | same bits | why, and what is not promised |
+//! | call | same bits | reason, and limits |
 //! |---|---|---|
-//! | [`FiniteDifferences3d`](derivative3d::FiniteDifferences3d) and its [`Plan`](derivative3d::Plan): all derivatives and operators | everywhere | the order of operations is part of the definition; [`Variant`](derivative3d::Variant)s differ in nothing but time |
-//! | [`Heat2d`](heat2d::Heat2d), its [`Plan`](heat2d::Plan) and [`Plate`](heat2d::Plate): all iterations and steps in time | everywhere | the same; however many iterations a launch makes |
-//! | [`Plate::iterate_until`](heat2d::Plate::iterate_until) | everywhere | a largest change is exact, so the number of iterations is the same as well |
-//! | [`Heat3d`](heat3d::Heat3d), [`Wave3d`](wave3d::Wave3d), [`Stencil`](stencil::Stencil): all steps | everywhere | the order of operations is the update's |
-//! | [`Stencil1d`](stencil1d::Stencil1d) | everywhere | as derivatives; any kernel, any block |
-//! | [`reduction::sum`], [`mean`](reduction::mean), [`norm`](reduction::norm), [`dot`](reduction::dot), their `…_of`, a [`reduction::Plan`] | everywhere | the order is a function of the number of elements and their type; not that of a loop, and a later version may choose another |
-//! | [`reduction::min`], [`max`](reduction::max), [`argmin`](reduction::argmin), [`argmax`](reduction::argmax) | everywhere | exact; the first of equals |
-//! | sums by a kernel of the textbook, [`Reduction::plan_with`](reduction::Reduction::plan_with) | on devices that run kernels | the order is that of the kernel and its block: another kernel, another block or [`reduction::sum`] give other bits |
-//! | accelerations by a [`nbody::Plan`] and by [`Gravity`](nbody::Gravity), also in mixed precision | every time on one device with the same settings | between devices within [bounds](nbody::problem::Reference::bounds): other orders ([`with_parts`](nbody::Gravity::with_parts)), and a reciprocal square root that GPUs approximate |
-//! | [`Plan::potentials`](nbody::Plan::potentials), [`potential_energy`](nbody::Plan::potential_energy) | every time on one device | the same; the CPU computes in `f64` throughout |
-//! | [`nbody::problem::potential_energy`] | every time, with any number of threads | it runs on the CPU |
-//! | [`nbody::kick_drift`] | everywhere | fused multiply-adds alone |
-//! | [`Leapfrog`](nbody::Leapfrog) | every time on one device | n steps at once are n single ones; across devices trajectories part, as accelerations do |
-//! | [`Cluster`](nbody::problem::Cluster) | on one platform | the platform's `sin`, `cos` and `powf` |
+//! | [`FiniteDifferences3d`](derivative3d::FiniteDifferences3d) and its [`Plan`](derivative3d::Plan): all derivatives and operators | everywhere | the order of operations is part of the definition; [`Variant`](derivative3d::Variant)s differ only in time |
+//! | [`Heat2d`](heat2d::Heat2d), its [`Plan`](heat2d::Plan) and [`Plate`](heat2d::Plate): all iterations and time steps | everywhere | as for derivatives; the number of iterations of a launch does not matter |
+//! | [`Plate::iterate_until`](heat2d::Plate::iterate_until) | everywhere | the largest change is exact, so the number of iterations is the same too |
+//! | [`Heat3d`](heat3d::Heat3d), [`Wave3d`](wave3d::Wave3d), [`Stencil`](stencil::Stencil): all steps | everywhere | the update defines the order of operations |
+//! | [`Stencil1d`](stencil1d::Stencil1d) | everywhere | as for derivatives; any kernel, any block |
+//! | [`reduction::sum`], [`mean`](reduction::mean), [`norm`](reduction::norm), [`dot`](reduction::dot), their `…_of`, a [`reduction::Plan`] | everywhere | the number of elements and their type determine the order; it is not that of a loop, and may change in a later version |
+//! | [`reduction::min`], [`max`](reduction::max), [`argmin`](reduction::argmin), [`argmax`](reduction::argmax) | everywhere | exact; of equal elements the first |
+//! | sums by a kernel of the textbook, [`Reduction::plan_with`](reduction::Reduction::plan_with) | on devices that run kernels | the kernel and its block determine the order: another kernel, another block or [`reduction::sum`] give other bits |
+//! | accelerations by a [`nbody::Plan`] and by [`Gravity`](nbody::Gravity), also in mixed precision | in every run on one device with the same settings | devices differ within [bounds](nbody::problem::Reference::bounds): their orders differ ([`with_parts`](nbody::Gravity::with_parts)), and GPUs approximate the reciprocal square root |
+//! | [`Plan::potentials`](nbody::Plan::potentials), [`potential_energy`](nbody::Plan::potential_energy) | in every run on one device | as for accelerations; the CPU computes all of it in `f64` |
+//! | [`nbody::problem::potential_energy`] | in every run, with any number of threads | it runs on the CPU |
+//! | [`nbody::kick_drift`] | everywhere | only fused multiply-adds |
+//! | [`Leapfrog`](nbody::Leapfrog) | in every run on one device | n steps in one call equal n single steps; trajectories on different devices diverge, as accelerations differ |
+//! | [`Cluster`](nbody::problem::Cluster) | on one platform | it uses the platform's `sin`, `cos` and `powf` |
 //! | [`finite_difference::Weights`] | everywhere | fractions, rounded once |
 //!
-//! # A kernel of your own
+//! # Your own kernels
 //!
 //! Devices, buffers and launches also work with your own kernels. A kernel is an `unsafe fn` with
-//! the attribute `#[kernel]` of the crate `cuda_std`, which makes a type of its name for
-//! [`launch`](fn@launch); in the emulator it runs as it is.
+//! the attribute `#[kernel]` of the crate `cuda_std`, which defines a type of the same name for
+//! [`launch`](fn@launch); the emulator runs the function itself.
 //!
 //! ```
 //! use cuda_std::prelude::{kernel, thread};
@@ -250,20 +252,19 @@
 //! # }
 //! ```
 //!
-//! A GPU also needs the kernel as PTX: a build script makes it from the kernel's crate with
+//! A GPU also needs the kernel as PTX: a build script compiles it from the kernel's crate with
 //! `cuda_builder`, and [`Device::cuda_with_ptx`] loads it. The folder `examples/own-kernel` of the
-//! repository is such a crate, with a guide in its README. The update of a grid point needs no
-//! handwritten kernel: see [`stencil`](mod@stencil). [`launch_with_constants`] sets constant
-//! memory, [`Texture2d`] is read through textures, and [`Device::with_cuda_stream`] includes work
-//! of CUDA C++.
+//! repository is such a crate, with a guide in its README. To update grid points you need no kernel
+//! of your own: see [`stencil`](mod@stencil). [`launch_with_constants`] sets constant memory,
+//! kernels read [`Texture2d`] through textures, and [`Device::with_cuda_stream`] combines the
+//! library with CUDA C++.
 //!
 //! # Features
 //!
-//! - `gpu`: CUDA devices, on Linux on x86_64 and aarch64. The CUDA driver is
-//!   looked for when the first CUDA device is asked for; a program built with
-//!   this feature also starts where there is none. Neither building nor running needs
-//!   a CUDA toolkit. Without the feature, and on other platforms, [`Device::cuda`]
-//!   exists and says why it cannot.
+//! - `gpu`: CUDA devices, on Linux on x86_64 and aarch64. The program loads the CUDA driver when it
+//!   first opens a CUDA device, so it also starts on a machine without a driver. Neither building
+//!   nor running needs a CUDA toolkit. Without the feature, and on other platforms,
+//!   [`Device::cuda`] returns an error that says why.
 //! - `ndarray`: fields as views of the `ndarray` crate, and fields from views.
 
 #![warn(clippy::missing_errors_doc)]
@@ -298,6 +299,7 @@ mod geometry;
 mod grid;
 mod launch;
 mod limits;
+mod march;
 mod scalar;
 mod shape;
 mod simd;
@@ -332,8 +334,8 @@ pub use scalar::Scalar;
 
 pub use versions::{ComputeCapability, DriverVersion};
 
-/// The examples of the repository's README, as tests. (A package does not contain that README
-/// and does not need them.)
+/// The examples of the repository's README, as tests. (The published package contains neither that
+/// README nor these tests.)
 #[cfg(doctest)]
 #[doc = include_str!("../../README.md")]
 struct Readme;

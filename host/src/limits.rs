@@ -1,9 +1,9 @@
-//! A device's limits on launches.
+//! The limits of a device on launches and textures, and the check of a launch against them.
 
 use crate::error::LaunchAxis;
 use crate::{Dim3, Error, LaunchConfig};
 
-/// A device's limits on launches.
+/// The limits of a device on launches and textures.
 ///
 /// ```
 /// use halo_gpu::{Device, EmulatorOptions, Error, LaunchConfig, Limits};
@@ -21,16 +21,16 @@ use crate::{Dim3, Error, LaunchConfig};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Threads of a block, all three extents multiplied.
+    /// Threads of a block: the product of its three extents.
     pub threads_per_block: u32,
     /// Threads of a block along each axis.
     pub block: Dim3,
     /// Blocks of a grid along each axis.
     pub grid: Dim3,
-    /// Shared memory of a block, in bytes, that needs no opting in.
+    /// Shared memory of a block, in bytes, without opting in.
     pub shared_bytes: u32,
-    /// Shared memory of a block, in bytes, with opting in. Launches opt in by
-    /// themselves when they ask for more than [`shared_bytes`](Self::shared_bytes).
+    /// Shared memory of a block, in bytes, with opting in. Launches that need more than
+    /// [`shared_bytes`](Self::shared_bytes) opt in automatically.
     pub shared_bytes_opt_in: u32,
     /// Threads of a warp.
     pub warp_size: u32,
@@ -39,7 +39,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// The limits of compute capability 9.0, which the emulator has by default.
+    /// The limits of compute capability 9.0, the emulator's default.
     pub const SM_90: Self = Self {
         threads_per_block: 1024,
         block: Dim3::new(1024, 1024, 64),
@@ -51,7 +51,7 @@ impl Limits {
     };
 }
 
-/// The limits on 2-D textures over linear memory.
+/// The limits of 2-D textures over linear memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TextureLimits {
@@ -59,7 +59,7 @@ pub struct TextureLimits {
     pub width: u32,
     /// Rows.
     pub height: u32,
-    /// Bytes from row to row, at most.
+    /// The most bytes from one row to the next.
     pub pitch_bytes: u32,
     /// The pitch, in bytes, must be a multiple of this.
     pub pitch_alignment: u32,
@@ -68,7 +68,7 @@ pub struct TextureLimits {
 }
 
 impl TextureLimits {
-    /// The limits of compute capability 9.0, which the emulator has by default.
+    /// The limits of compute capability 9.0, the emulator's default.
     pub const SM_90: Self = Self {
         width: 131_072,
         height: 65_000,
@@ -124,7 +124,7 @@ impl LaunchConfig {
                 kernel,
                 axis: LaunchAxis::ThreadsPerBlock,
                 required: format!("at most {}", limits.threads_per_block),
-                // Three extents within their limits stay far below u64.
+                // The product of three extents within their limits fits u64 easily.
                 given: u64::try_from(threads).unwrap_or(u64::MAX),
             });
         }

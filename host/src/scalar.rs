@@ -31,8 +31,7 @@ use std::fmt;
 /// assert!((f64::from(third) - 1.0 / 3.0).abs() <= most);
 /// ```
 ///
-/// The kernels of each type are launched on buffers that have been checked, and in no
-/// other way:
+/// Kernels of each type can be launched only on buffers that have been checked:
 ///
 /// ```compile_fail,E0061
 /// use halo_gpu::heat2d::Variant;
@@ -108,11 +107,11 @@ pub trait Scalar:
     /// The largest finite number.
     const MAX: f64;
 
-    /// The number of this type that is nearest to `value`.
+    /// The number of this type nearest to `value`.
     #[must_use]
     fn nearest(value: f64) -> Self;
 
-    /// Whether this is neither 0, subnormal, infinite nor NaN.
+    /// Whether this is a normal number: not 0, subnormal, infinite or NaN.
     #[must_use]
     fn is_normal_number(self) -> bool;
 }

@@ -1,4 +1,4 @@
-//! Counts and compares the points of shapes.
+//! Counts the points of shapes and compares shapes.
 
 use crate::argument::Argument;
 use crate::error::Error;
@@ -9,7 +9,7 @@ impl Shape {
     ///
     /// # Errors
     ///
-    /// [`Error::IndexOverflow`] when the product does not fit `usize`.
+    /// [`Error::IndexOverflow`] if the product does not fit `usize`.
     pub fn points(self) -> Result<usize, Error> {
         match self {
             Self::Line(n) => Ok(n),
@@ -18,8 +18,8 @@ impl Shape {
         }
     }
 
-    /// Whether elements of this shape have the same order as those of `other`: a line matches every
-    /// shape of its length, a plane a volume of one plane.
+    /// Whether elements of this shape have the same order as those of `other`: a line fits every
+    /// shape of its length, and a plane fits a volume of one plane.
     pub(crate) fn fits(self, other: Self) -> bool {
         let extents = |shape| match shape {
             Self::Line(_) => None,
@@ -38,7 +38,7 @@ impl Shape2 {
     ///
     /// # Errors
     ///
-    /// [`Error::IndexOverflow`] when the product does not fit `usize`.
+    /// [`Error::IndexOverflow`] if the product does not fit `usize`.
     pub fn points(self) -> Result<usize, Error> {
         checked_points("nx * ny", &[self.nx, self.ny], self.nx.checked_mul(self.ny))
     }
@@ -49,10 +49,10 @@ impl Shape3 {
     ///
     /// # Errors
     ///
-    /// [`Error::IndexOverflow`] when the product does not fit `usize`.
+    /// [`Error::IndexOverflow`] if the product does not fit `usize`.
     pub fn points(self) -> Result<usize, Error> {
-        // An extent of zero makes the product zero, whatever the others are;
-        // multiplying in order would call 0 points of MAX × MAX × 0 an overflow.
+        // If an extent is 0, the product is 0; multiplying in order would report an overflow for
+        // MAX × MAX × 0 points.
         let product = if self.nx == 0 || self.ny == 0 || self.nz == 0 {
             Some(0)
         } else {
@@ -79,7 +79,7 @@ fn checked_points(
     })
 }
 
-/// Refuses what `given` is, of `required` points or a line of as many.
+/// Returns an error unless `given` is of `required` points, or a line of the same length.
 pub(crate) fn require_shape(
     argument: impl Into<Argument>,
     required: Shape,

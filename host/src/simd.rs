@@ -1,12 +1,12 @@
-//! The processor's widest vectors, chosen at run time.
+//! Compiles loops for the processor's widest vectors, chosen at run time.
 //!
-//! A program built for any x86-64 may use neither AVX nor fused multiply-adds, and
-//! a `mul_add` is then a call of a function. The CPU ports run their loops inside
-//! [`vectorised`] instead, which compiles them once per instruction set.
+//! A program built for any x86-64 may use neither AVX nor fused multiply-adds, and then a `mul_add`
+//! is a function call. The CPU ports therefore run their loops inside [`vectorised`], which
+//! compiles them once per instruction set.
 //!
 //! A [`Formula`] is the value of a point. It is computed one point at a time, in loops that the
-//! compiler vectorises, or for vectors of points where a loop must choose its stores
-//! ([`streaming`](crate::streaming)). The operations are the same.
+//! compiler vectorises, or, if a loop must choose its stores ([`streaming`](crate::streaming)), a
+//! vector of points at a time. The operations are the same.
 
 use bytemuck::Pod;
 use pulp::{Arch, Simd, WithSimd};
@@ -18,24 +18,24 @@ use {
     std::any::Any,
 };
 
-/// Calls `work`, compiled for the best instruction set that this processor has.
+/// Calls `work`, compiled for the best instruction set of this processor.
 ///
-/// Only code that is inlined into `work` profits: `work` and all functions in its loops must be
+/// Only code that is inlined into `work` benefits: `work` and all functions in its loops must be
 /// `#[inline(always)]`. Results do not depend on the instruction set: a `mul_add` is rounded once
-/// on every processor, and nothing else is ever fused.
+/// on every processor, and the compiler fuses nothing else.
 #[inline]
 pub(crate) fn vectorised<R>(work: impl FnMut() -> R) -> R {
     dispatched(Work(work))
 }
 
-/// Calls `work` with the longest vectors that this processor has.
+/// Calls `work` with the longest vectors of this processor.
 #[inline]
 pub(crate) fn dispatched<W: WithSimd>(work: W) -> W::Output {
-    /// Looked up once: asking for all features takes as long as a row of a small field.
+    /// Detected once: detecting all features takes as long as a row of a small field.
     static ARCH: OnceLock<Arch> = OnceLock::new();
 
     let arch = *ARCH.get_or_init(Arch::new);
-    // Most of the time that the library takes to compile goes into its vectors.
+    // Most of the library's compile time goes into the versions for vectors.
     #[cfg(halo_vectors = "v4")]
     return match arch {
         Arch::V4(simd) => Simd::vectorize(simd, work),
@@ -51,7 +51,7 @@ pub(crate) fn dispatched<W: WithSimd>(work: W) -> W::Output {
     arch.dispatch(work)
 }
 
-/// Vectors of 32 bytes where those of `simd` are longer.
+/// Vectors of 32 bytes, if those of `simd` are longer.
 #[inline(always)]
 pub(crate) fn with_shorter_vectors<S: Simd>(_simd: S) -> Option<impl Simd> {
     #[cfg(target_arch = "x86_64")]
@@ -63,9 +63,9 @@ pub(crate) fn with_shorter_vectors<S: Simd>(_simd: S) -> Option<impl Simd> {
     None::<pulp::Scalar>
 }
 
-/// Work that is inlined whatever its size. A closure `Fn` that is passed as `FnOnce` gets an
-/// adapter function from the compiler, which is not `#[inline(always)]`: a long closure then stays
-/// outside the code for the instruction set.
+/// Work that is inlined whatever its size. If a closure `Fn` is passed as `FnOnce`, the compiler
+/// adds an adapter function that is not `#[inline(always)]`: a long closure is then not compiled
+/// for the instruction set.
 struct Work<F>(F);
 
 impl<R, F: FnMut() -> R> pulp::NullaryFnOnce for Work<F> {
@@ -93,13 +93,14 @@ pub trait Value:
 
     /// `self / 4`, rounded once.
     ///
-    /// A subnormal product takes a processor a hundred cycles or more, and values are subnormal at
-    /// the edge of anything that spreads into zeros. Vectors avoid the product there.
+    /// A product with a subnormal result takes a hundred cycles or more, and values are subnormal
+    /// at the edge of anything that spreads into zeros. The vector version avoids the product
+    /// there.
     #[must_use]
     fn quarter(self) -> Self;
 }
 
-/// `f32` or `f64`, types that instruction sets have vectors of.
+/// A type with vectors in the instruction sets: `f32` or `f64`.
 pub trait InVectors: Value + Pod {
     /// A vector in memory.
     type Lanes<S: Simd>: Pod;
@@ -113,7 +114,7 @@ pub trait InVectors: Value + Pod {
     /// The vector with these lanes.
     fn load<S: Simd>(simd: S, lanes: Self::Lanes<S>) -> Self::Vector<S>;
 
-    /// The lanes of a vector, as they lie in memory.
+    /// The lanes of a vector, for storing.
     fn lanes<S: Simd>(vector: Self::Vector<S>) -> Self::Lanes<S>;
 
     /// The consecutive vectors in a row.
@@ -122,37 +123,37 @@ pub trait InVectors: Value + Pod {
     /// The consecutive vectors in a row.
     fn vectors_mut<S: Simd>(row: &mut [Self]) -> &mut [Self::Lanes<S>];
 
-    /// The numbers that [`inverse_root`](Self::inverse_root) can estimate, if the instruction set
-    /// has an estimate.
+    /// The range of numbers that [`inverse_root`](Self::inverse_root) can estimate, if the
+    /// instruction set has an estimate.
     fn estimable<S: Simd>(simd: S) -> Option<RangeInclusive<f64>>;
 
-    /// The sums of some vectors, as many as a vector has lanes, if there are instructions for it.
-    /// Neighbouring lanes are added, then neighbouring sums, until one is left.
+    /// The sum of each of the given vectors, as many as a vector has lanes, if the instruction set
+    /// supports it. It adds neighbouring lanes, then neighbouring sums, until one is left.
     fn sums<S: Simd>(simd: S, vectors: &[Self::Lanes<S>]) -> Option<Self::Lanes<S>>;
 
-    /// 1 / √ of each number. By a root and a quotient it is off by at most 1.5 unit roundoffs;
-    /// `ESTIMATED` and refined, for numbers that are [`estimable`](Self::estimable), by at most
-    /// 2.1, and exact for powers of 4.
+    /// 1 / √ of each number. With a root and a quotient the error is at most 1.5 unit roundoffs.
+    /// With `ESTIMATED`, for [`estimable`](Self::estimable) numbers, a refined estimate has an
+    /// error of at most 2.1 unit roundoffs and is exact for powers of 4.
     #[must_use]
     fn inverse_root<S: Simd, const ESTIMATED: bool>(vector: Self::Vector<S>) -> Self::Vector<S>;
 }
 
-/// Normal numbers with normal reciprocals, in f32.
+/// The normal f32 numbers with normal reciprocals.
 #[cfg(target_arch = "x86_64")]
 const NORMAL_F32: RangeInclusive<f64> = f32::MIN_POSITIVE as f64..=1.0 / f32::MIN_POSITIVE as f64;
 
-/// Normal numbers with normal reciprocals, in f64.
+/// The normal f64 numbers with normal reciprocals.
 #[cfg(target_arch = "x86_64")]
 const NORMAL_F64: RangeInclusive<f64> = f64::MIN_POSITIVE..=1.0 / f64::MIN_POSITIVE;
 
-/// 1 / √`of` from an estimate y: with e = `of` y² - 1 it is
+/// 1 / √`of` from an estimate y. With e = `of` y² - 1 it is
 ///
 /// ```text
 /// y (1 + e)^(-1/2) = y + y e (-1/2 + 3/8 e - 5/16 e² + 35/128 e³ - …)
 /// ```
 ///
-/// `series` has its terms, the last one first. The first term left out must be below the roundoff.
-/// Two more roundings come from y², which is multiplied by a half, and from the final addition.
+/// `series` has the coefficients, the last one first. The first omitted term must be below the
+/// roundoff. Two more roundings come from y², multiplied by a half, and from the final addition.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn refined<V: Value, const TERMS: usize>(
@@ -169,15 +170,15 @@ fn refined<V: Value, const TERMS: usize>(
     (estimate * e).fused(sum, estimate)
 }
 
-/// The value of a point, from its old value and the elements of some rows at the same position.
+/// The value of a point, from its old value and the elements of several rows at the same index.
 pub(crate) trait Formula<T> {
     /// `splat` turns a number into a value; `row(r)` is the element of row `r`.
     fn at<V: Value>(&self, splat: impl Fn(T) -> V, so_far: V, row: impl Fn(usize) -> V) -> V;
 }
 
-/// Sets all points of `out` to the values of `formula` for them and `rows`.
+/// Sets all points of `out` to `formula`, evaluated on `rows`.
 ///
-/// To be called inside [`vectorised`].
+/// Call it inside [`vectorised`].
 ///
 /// # Panics
 ///
@@ -188,8 +189,7 @@ pub(crate) fn fill<T: Value, const N: usize>(
     mut rows: [&[T]; N],
     formula: &impl Formula<T>,
 ) {
-    // Slices of one length, so that the loop checks no bounds; and no `map`, which is not always
-    // inlined.
+    // Equal lengths let the compiler drop the bounds checks; no `map`, which is not always inlined.
     let n = out.len();
     for row in &mut rows {
         *row = &row[..n];
@@ -205,8 +205,8 @@ pub(crate) fn fill<T: Value, const N: usize>(
     }
 }
 
-/// As [`fill`], with the vectors of `simd`, for a formula without the old value. If the row is not
-/// a whole number of vectors, the last one overlaps the one before it.
+/// Like [`fill`], with the vectors of `simd`, for a formula that ignores the old value. If the row
+/// is not a whole number of vectors, the last vector overlaps the one before it.
 ///
 /// # Panics
 ///
@@ -223,7 +223,7 @@ pub(crate) fn fill_vectors<T: InVectors, S: Simd, const N: usize>(
     if n < lanes {
         return fill(out, rows, formula);
     }
-    // Slices of one length, so that the loop checks no bounds.
+    // Equal lengths let the compiler drop the bounds checks.
     for row in &mut rows {
         *row = &row[..n];
     }
@@ -247,7 +247,7 @@ pub(crate) fn fill_vectors<T: InVectors, S: Simd, const N: usize>(
     }
 }
 
-/// What `formula` gives for the vectors in place `i` of rows.
+/// The value of `formula` for vector `i` of each row.
 #[inline(always)]
 pub(crate) fn vector_at<T: InVectors, S: Simd, const N: usize>(
     simd: S,
@@ -265,7 +265,7 @@ pub(crate) fn vector_at<T: InVectors, S: Simd, const N: usize>(
     ))
 }
 
-/// Operators of a vector with a number that is the same for all lanes.
+/// Operators between a vector and a number that applies to all lanes.
 macro_rules! with_numbers {
     ($vector:ident, $number:ty, $splat:ident: $($trait:ident $method:ident $operation:ident),+) => {$(
         impl<S: Simd> $trait<$number> for $vector<S> {
@@ -279,7 +279,7 @@ macro_rules! with_numbers {
     )+};
 }
 
-/// The implementations for a type, whose vectors and their operations these are.
+/// Implements the traits for a number type; the arguments name its vectors and their operations.
 macro_rules! number {
     ($number:ty, $vector:ident, $lanes:ident, $vectors:ident, $vectors_mut:ident,
      $splat:ident, $add:ident, $sub:ident, $mul:ident, $xor:ident, $mul_add:ident,
@@ -361,8 +361,8 @@ macro_rules! number {
             fn quarter(self) -> Self {
                 let Self(simd, all) = self;
                 let lanes = size_of::<S::$lanes>() / size_of::<$number>();
-                // All exponents but the least four, of which the two least and that of what
-                // is subnormal become subnormal.
+                // The exponent without its two lowest bits: 0 for the four smallest exponents. The
+                // quarters of the three smallest are subnormal.
                 let exponents = <$number>::INFINITY.to_bits() & (<$number>::INFINITY.to_bits() << 2);
                 let bits = simd.$and(simd.$to_bits(all), simd.$splat_bits(exponents));
                 let small = simd.$equal_bits(bits, simd.$splat_bits(0));
@@ -413,7 +413,7 @@ macro_rules! number {
 
             #[inline(always)]
             fn neg(self) -> Self {
-                // Written out, as what the library has for it is not always inlined.
+                // Written out, because pulp's negation is not always inlined.
                 Self(self.0, self.0.$xor(self.1, self.0.$splat(-0.0)))
             }
         }
@@ -519,9 +519,9 @@ macro_rules! quarter {
     ($name:ident, $number:ident, $least:expr) => {
         #[inline(always)]
         fn $name(number: $number) -> $number {
-            // Numbers whose quarters are subnormal are below this one, from which on numbers
-            // lie four times as far apart as subnormal ones: what is added to it is rounded as
-            // its quarter has to be.
+            // A number whose quarter is subnormal is less than LEAST. From LEAST on, numbers lie
+            // four times as far apart as subnormal numbers, so adding a number to LEAST rounds it
+            // as its quarter must be rounded.
             const LEAST: $number = $least;
             const TWO_EXPONENTS: u64 = 2 << ($number::MANTISSA_DIGITS - 1);
 
@@ -562,7 +562,7 @@ fn estimable_f64<S: Simd>(_simd: S) -> Option<RangeInclusive<f64>> {
         if simd.is::<V4>() {
             return Some(NORMAL_F64);
         }
-        // By way of f32, for which there is an instruction.
+        // Converts to f32, which has an instruction for the estimate.
         if simd.is::<V3>() {
             return Some(NORMAL_F32);
         }
@@ -577,13 +577,13 @@ fn estimated_f32<S: Simd>(_of: VectorF32<S>) -> Option<VectorF32<S>> {
         let VectorF32(simd, square) = _of;
         let splat = |number: f32| number.splat(simd);
         let any: &dyn Any = &simd;
-        // |e| is below 2⁻¹³, what is left out below 2⁻²⁷.
+        // |e| is below 2⁻¹³, the omitted terms are below 2⁻²⁷.
         if let Some(simd512) = any.downcast_ref::<V4>() {
             let y = simd512.avx512f._mm512_rsqrt14_ps(bytemuck::cast(square));
             let y = VectorF32(simd, bytemuck::cast(y));
             return Some(refined(y, _of, splat(-1.0), [splat(-0.5)]));
         }
-        // |e| is below 2⁻¹⁰, what is left out below 2⁻³¹.
+        // |e| is below 2⁻¹⁰, the omitted terms are below 2⁻³¹.
         if let Some(simd256) = any.downcast_ref::<V3>() {
             let y = simd256.avx._mm256_rsqrt_ps(bytemuck::cast(square));
             let y = VectorF32(simd, bytemuck::cast(y));
@@ -602,13 +602,13 @@ fn estimated_f64<S: Simd>(_of: VectorF64<S>) -> Option<VectorF64<S>> {
         let splat = |number: f64| number.splat(simd);
         let any: &dyn Any = &simd;
         let (third, second, first) = (splat(-0.3125), splat(0.375), splat(-0.5));
-        // |e| is below 2⁻¹³, what is left out below 2⁻⁵³·⁸.
+        // |e| is below 2⁻¹³, the omitted terms are below 2⁻⁵³·⁸.
         if let Some(simd512) = any.downcast_ref::<V4>() {
             let y = simd512.avx512f._mm512_rsqrt14_pd(bytemuck::cast(square));
             let y = VectorF64(simd, bytemuck::cast(y));
             return Some(refined(y, _of, splat(-1.0), [third, second, first]));
         }
-        // |e| is below 2⁻¹⁰, what is left out below 2⁻⁶².
+        // |e| is below 2⁻¹⁰, the omitted terms are below 2⁻⁶².
         if let Some(simd256) = any.downcast_ref::<V3>() {
             let narrow = simd256.avx._mm256_cvtpd_ps(bytemuck::cast(square));
             let y = simd256
@@ -628,13 +628,13 @@ fn estimated_f64<S: Simd>(_of: VectorF64<S>) -> Option<VectorF64<S>> {
     None
 }
 
-/// Of each two vectors, which follow each other, one with the sums of neighbours, where
-/// `$swapped` has the pairs of `$other` exchanged: neighbours are numbers, pairs of them, and
-/// so on. Those of the two vectors alternate.
+/// From every two consecutive vectors, makes one that holds the sums of neighbours; `$swapped` is
+/// `$other` with the two halves of each pair exchanged. Neighbours are single lanes in the first
+/// pass, pairs of lanes in the second, and so on. The sums from the two vectors alternate.
 ///
-/// A vector that has one of each pair of either, and one that has the others: two blends,
-/// which cost next to nothing, and only one exchange. No closures: those would be functions
-/// without the instruction set.
+/// Two blends, which cost almost nothing, make one vector with a half of each pair from both
+/// vectors, and one with the other halves, so one exchange is enough. The arguments are expressions
+/// because closures would be functions compiled without the instruction set.
 #[cfg(target_arch = "x86_64")]
 macro_rules! halved {
     ($vectors:ident, [$zero:expr; $count:literal], |$a:ident, $b:ident| $odd:expr, $even:expr, |$other:ident| $swapped:expr, |$x:ident, $y:ident| $add:expr) => {{

@@ -1,9 +1,9 @@
-//! Non-temporal stores: results that bypass the processor's caches.
+//! Non-temporal stores: they write results past the processor's caches.
 //!
-//! An ordinary store first reads its line into the cache. So a result costs two transfers of
-//! memory, and displaces the input in the cache. That is right for a result that is read again
-//! soon, and wrong for one that is too large to stay in a cache. Such results are stored in whole
-//! lines, which the processor writes without reading them: [`streamed`].
+//! An ordinary store first reads its cache line, so a result costs two memory transfers and
+//! displaces input from the cache. That is right for a result that is read again soon, and wrong
+//! for one that is too large to stay in a cache. [`streamed`] stores such results in whole lines,
+//! which the processor writes without reading them.
 
 use crate::simd::{Formula, InVectors, Value, dispatched, fill, vector_at};
 use bytemuck::Pod;
@@ -16,9 +16,9 @@ use std::sync::OnceLock;
 /// Bytes of a cache line.
 const LINE_BYTES: usize = 64;
 
-/// From this many bytes on, results are not expected to stay in a cache until they are read.
-/// Measured where 32 MiB of cache are shared by several machines: non-temporal stores were faster
-/// for 16 MiB of results and, a little, for 8.
+/// From this size on, results are not expected to stay in a cache until they are read. Measured on
+/// a machine that shares 32 MiB of cache with others: non-temporal stores were faster for 16 MiB of
+/// results, and slightly faster for 8.
 const MIN_BYTES: usize = 8 << 20;
 
 /// The kind of stores.
@@ -31,7 +31,7 @@ pub enum Stores {
 }
 
 impl Stores {
-    /// The stores for results of these sizes.
+    /// The stores for results of this total size.
     pub(crate) fn of<T>(results: &[&mut [T]]) -> Self {
         let bytes: usize = results.iter().map(|result| size_of_val(*result)).sum();
         if bytes < MIN_BYTES {
@@ -41,8 +41,8 @@ impl Stores {
         }
     }
 
-    /// The stores for fields that the next step reads, `bytes` in all: they stay in the last cache
-    /// if they take up no more than two thirds of it.
+    /// The stores for fields that the next step reads, `bytes` in all: they stay in the last-level
+    /// cache if they take at most two thirds of it.
     pub(crate) fn of_iterated(bytes: usize) -> Self {
         if bytes <= (last_cache() / 3 * 2).max(2 * MIN_BYTES) {
             Self::Ordinary
@@ -52,20 +52,20 @@ impl Stores {
     }
 }
 
-/// Bytes of the processor's last cache, if the system tells; else 0.
+/// Bytes of the last-level cache, or 0 if unknown.
 fn last_cache() -> usize {
     cache_sizes().iter().copied().max().unwrap_or(0)
 }
 
-/// Bytes of a core's second-level cache, if the system tells; else those of most processors.
+/// Bytes of a core's second-level cache; if unknown, those of most processors.
 pub(crate) fn second_cache() -> usize {
     const LEAST: usize = 512 << 10;
 
-    // The first two are the first-level caches, for data and for instructions.
+    // The first two are the first-level caches: data and instructions.
     cache_sizes().get(2).copied().unwrap_or(0).max(LEAST)
 }
 
-/// Bytes of the processor's caches, the nearest first, if the system tells.
+/// Bytes of the processor's caches, the nearest first, if known.
 fn cache_sizes() -> &'static [usize] {
     static BYTES: OnceLock<Vec<usize>> = OnceLock::new();
 
@@ -81,10 +81,11 @@ fn cache_sizes() -> &'static [usize] {
     })
 }
 
-/// Non-temporal stores into memory that stays borrowed until they have completed.
+/// The permission to store non-temporally into memory that stays borrowed until the stores are
+/// complete.
 pub(crate) struct Streaming<'out>(PhantomData<fn(&'out mut ()) -> &'out mut ()>);
 
-/// Calls `work`, and waits for its non-temporal stores.
+/// Calls `work` and waits for its non-temporal stores.
 ///
 /// The targets are borrowed for `'out`, which is longer than the call: nothing else reads or writes
 /// them before the stores have completed.
@@ -95,14 +96,13 @@ pub(crate) fn streamed<'out, R>(work: impl FnOnce(&Streaming<'out>) -> R) -> R {
             fence();
         }
     }
-    // Dropped also where `work` panics.
+    // Also dropped if `work` panics.
     let _fence = Fence;
     work(&Streaming(PhantomData))
 }
 
 impl<'out> Streaming<'out> {
-    /// Sets all points of `out` to the values of `formula` for `rows`, with `so_far` as the old
-    /// values.
+    /// Sets all points of `out` to `formula`, evaluated on `rows` with `so_far` as the old values.
     ///
     /// # Panics
     ///
@@ -123,7 +123,7 @@ impl<'out> Streaming<'out> {
         });
     }
 
-    /// Copies `from` to `out`, of one length.
+    /// Copies `from` to `out`, which has the same length.
     ///
     /// # Panics
     ///
@@ -142,7 +142,7 @@ impl<'out> Streaming<'out> {
     }
 }
 
-/// [`Streaming::fill`].
+/// The work of [`Streaming::fill`].
 struct Fill<'f, 'out, T, F, const N: usize> {
     stream: &'f Streaming<'out>,
     out: &'out mut [T],
@@ -157,7 +157,7 @@ impl<T: InVectors, F: Formula<T>, const N: usize> WithSimd for Fill<'_, '_, T, F
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         let Self { out, formula, .. } = self;
-        // Only whole lines are written without reading them.
+        // The processor avoids the read only for whole lines.
         let start = out.as_ptr().align_offset(LINE_BYTES).min(out.len());
         let (head, out) = out.split_at_mut(start);
         let whole_lines = out.len() - out.len() % (LINE_BYTES / size_of::<T>());
@@ -173,7 +173,7 @@ impl<T: InVectors, F: Formula<T>, const N: usize> WithSimd for Fill<'_, '_, T, F
         }
 
         let lines = T::vectors_mut::<S>(lines);
-        // Slices of one length, so that the loop checks no bounds.
+        // Equal lengths let the compiler drop the bounds checks.
         let count = lines.len();
         let mut rows = [&[][..]; N];
         for (vectors, row) in rows.iter_mut().zip(self.rows) {
@@ -187,7 +187,7 @@ impl<T: InVectors, F: Formula<T>, const N: usize> WithSimd for Fill<'_, '_, T, F
     }
 }
 
-/// Writes a vector of the instruction set `S` to an address aligned to it.
+/// Stores a vector of the instruction set `S` at an address aligned to its size.
 #[inline(always)]
 fn store<'out, S: Simd, L: Pod>(_: &Streaming<'out>, out: &'out mut L, value: L) {
     #[cfg(target_arch = "x86_64")]
@@ -195,7 +195,7 @@ fn store<'out, S: Simd, L: Pod>(_: &Streaming<'out>, out: &'out mut L, value: L)
         use std::arch::x86_64::{__m512i, _mm512_stream_si512};
 
         let (out, value): (&mut __m512i, _) = (bytemuck::cast_mut(out), bytemuck::cast(value));
-        // SAFETY: as below, of AVX-512.
+        // SAFETY: as below, for AVX-512.
         unsafe { _mm512_stream_si512(out, value) };
         return;
     }
@@ -213,7 +213,7 @@ fn store<'out, S: Simd, L: Pod>(_: &Streaming<'out>, out: &'out mut L, value: L)
     *out = value;
 }
 
-/// Waits for the thread's streaming stores.
+/// Waits for the thread's non-temporal stores.
 fn fence() {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: every x86-64 has SSE.

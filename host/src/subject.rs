@@ -1,15 +1,15 @@
-//! The interface by which a family presents its kernels to tests and benchmarks.
+//! The interface through which tests and benchmarks run a family's kernels.
 
 use crate::{Axis, Boundary, Buffer, Device, DeviceKind, Element, Error, Grid3, Shape3};
 pub use gpu_kernels::registry::{Entry, Problem, Role, Scalar as ScalarType};
 use std::any::Any;
 use std::fmt;
 
-/// Values of a type that only the family knows, on the host.
+/// Host values of a type that only the family knows.
 pub trait Values: Send + Sync {
-    /// How many.
+    /// The number of values.
     fn len(&self) -> usize;
-    /// Whether there are none.
+    /// Whether there are no values.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -17,15 +17,15 @@ pub trait Values: Send + Sync {
     ///
     /// # Errors
     ///
-    /// As [`Device::upload`].
+    /// As for [`Device::upload`].
     fn upload(&self, device: &Device) -> Result<Box<dyn Memory>, Error>;
-    /// All but the last.
+    /// All values but the last.
     fn shortened(&self) -> Box<dyn Values>;
     /// The first difference in bits from a buffer of the same type: its index, and both values.
     ///
     /// # Errors
     ///
-    /// As [`Buffer::to_vec`].
+    /// As for [`Buffer::to_vec`].
     fn first_difference(&self, memory: &dyn Memory) -> Result<Option<String>, Error>;
 }
 
@@ -33,7 +33,7 @@ pub trait Values: Send + Sync {
 pub trait Memory: Send {
     /// The buffer.
     fn as_any(&self) -> &dyn Any;
-    /// The buffer, to be written.
+    /// The buffer, mutable.
     fn as_any_mut(&mut self) -> &mut dyn Any;
 }
 
@@ -83,12 +83,12 @@ impl<T: Element + fmt::Debug> Values for Vec<T> {
     }
 }
 
-/// Grids of a problem's points, with spacings from 0.5 to 2.5: periodic, and with ends of every
-/// other kind.
+/// Two grids of the problem's points, with spacings from 0.5 to 2.5: a periodic one, and one with
+/// ends of every other kind.
 ///
 /// # Errors
 ///
-/// As [`Grid3::new`].
+/// As for [`Grid3::new`].
 pub(crate) fn periodic_and_walled(
     problem: &Problem,
     numbers: &mut Random<'_>,
@@ -104,11 +104,11 @@ pub(crate) fn periodic_and_walled(
     Ok([periodic, walled])
 }
 
-/// The buffer that `memory` is.
+/// The buffer behind `memory`.
 ///
 /// # Panics
 ///
-/// Where it is one of another type: the family has made and takes it.
+/// If the buffer has another type. A family only gets back the buffers it made.
 #[must_use]
 pub fn buffer<T: Element>(memory: &dyn Memory) -> &Buffer<T> {
     match memory.as_any().downcast_ref() {
@@ -117,11 +117,11 @@ pub fn buffer<T: Element>(memory: &dyn Memory) -> &Buffer<T> {
     }
 }
 
-/// The buffer that `memory` is, to be written.
+/// The buffer behind `memory`, mutable.
 ///
 /// # Panics
 ///
-/// As [`buffer`].
+/// As for [`buffer`].
 #[must_use]
 pub fn buffer_mut<T: Element>(memory: &mut dyn Memory) -> &mut Buffer<T> {
     match memory.as_any_mut().downcast_mut() {
@@ -130,8 +130,8 @@ pub fn buffer_mut<T: Element>(memory: &mut dyn Memory) -> &mut Buffer<T> {
     }
 }
 
-/// A device to plan a kernel on: the first of the buffers' devices that runs kernels, if there is
-/// one.
+/// The device to plan a kernel on: the first of the buffers' devices that runs kernels, or else the
+/// first.
 pub fn launching<'a>(devices: impl IntoIterator<Item = &'a Device>) -> &'a Device {
     let mut found: Option<&Device> = None;
     for device in devices {
@@ -145,17 +145,17 @@ pub fn launching<'a>(devices: impl IntoIterator<Item = &'a Device>) -> &'a Devic
     }
 }
 
-/// Outcome of a comparison: why it failed, or nothing.
+/// The outcome of a comparison: nothing, or why it failed.
 pub type Verdict = Result<(), String>;
 
-/// Looks at the outputs.
+/// Checks the outputs.
 pub type Judge = Box<dyn Fn(&[Box<dyn Memory>]) -> Result<Verdict, Error> + Send + Sync>;
 
-/// The expected contents of the outputs after a launch.
+/// The result that a launch should leave in the outputs.
 pub enum Expected {
-    /// These bits, in every output; elements that the kernel does not write keep their values.
+    /// These bits, in every output; elements that the kernel does not write must keep their values.
     Bits(Vec<Box<dyn Values>>),
-    /// What the function accepts.
+    /// Any result that the function accepts.
     Within(Judge),
 }
 
@@ -169,11 +169,11 @@ impl fmt::Debug for Expected {
 }
 
 impl Expected {
-    /// Compares.
+    /// Compares the outputs with the expected result.
     ///
     /// # Errors
     ///
-    /// As [`Buffer::to_vec`].
+    /// As for [`Buffer::to_vec`].
     pub fn check(&self, outputs: &[Box<dyn Memory>]) -> Result<Verdict, Error> {
         match self {
             Self::Within(check) => check(outputs),
@@ -190,7 +190,7 @@ impl Expected {
     }
 }
 
-/// A launch: the inputs, the outputs.
+/// A launch on inputs and outputs.
 pub type Launch =
     Box<dyn Fn(&[Box<dyn Memory>], &mut [Box<dyn Memory>]) -> Result<(), Error> + Send + Sync>;
 
@@ -200,7 +200,7 @@ pub struct Case {
     pub inputs: Vec<Box<dyn Values>>,
     /// The contents of the outputs before the launch: values that the kernel cannot compute.
     pub outputs: Vec<Box<dyn Values>>,
-    /// The launch, which checks the buffers.
+    /// The launch; it checks the buffers.
     pub launch: Launch,
     /// The expected result.
     pub expected: Expected,
@@ -217,41 +217,41 @@ impl fmt::Debug for Case {
     }
 }
 
-/// Numbers from -1 to 1, as random as the caller's.
+/// A source of random numbers from -1 to 1, supplied by the caller.
 pub type Random<'a> = dyn FnMut() -> f64 + 'a;
 
-/// `len` of them.
+/// `len` random values.
 pub fn random<T>(random: &mut Random<'_>, len: usize, convert: impl Fn(f64) -> T) -> Vec<T> {
     (0..len).map(|_| convert(random())).collect()
 }
 
-/// A family, as those see it who go through the table.
+/// A family, as seen by code that iterates over the table of kernels.
 pub trait Subject: Sync {
     /// The family's name.
     fn family(&self) -> &'static str;
 
-    /// Small problems that the kernel takes: the smallest, around the ends of its tiles,
-    /// and of no regular size.
+    /// Small problems that the kernel takes: the smallest ones, sizes around multiples of its
+    /// tiles, and irregular sizes.
     fn problems(&self, entry: &Entry) -> Vec<Problem>;
 
-    /// Whether the kernel's blocks wait for each other, so that the device has to hold all of
-    /// them at the same time.
+    /// Whether the kernel's blocks wait for each other, so that the device must hold all of them at
+    /// the same time.
     fn waits_for_blocks(&self, _entry: &Entry) -> bool {
         false
     }
 
-    /// Whether the length of this argument, of the inputs and then of the outputs, is the
-    /// caller's choice: no other length follows from it.
+    /// Whether the caller may choose the length of this argument freely, so that no other length
+    /// depends on it. Arguments are numbered from 0, the inputs before the outputs.
     fn takes_any_length(&self, _entry: &Entry, _argument: usize) -> bool {
         false
     }
 
-    /// The kernel on random data, in all its uses where it has several: for types whose
-    /// bits it treats alike, for operations that an argument tells apart.
+    /// The kernel on random data, in all its uses: it may serve several types whose bits it treats
+    /// alike, or several operations that an argument selects.
     ///
     /// # Errors
     ///
-    /// The cases of a plan for this problem, also where the kernel does not take it.
+    /// The errors of a plan for this problem, also for a problem that the kernel does not take.
     fn cases(
         &self,
         entry: &Entry,

@@ -1,4 +1,4 @@
-//! The threads of the CPU ports: rayon's, or the calling one alone where there are none.
+//! The threads of the CPU ports: rayon's, or only the calling thread if there are none.
 
 mod team;
 
@@ -7,28 +7,29 @@ use std::process;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-/// Lets the calling thread use rayon; to be called before anything is given to it.
+/// Makes rayon usable on the calling thread; call it before giving rayon any work.
 ///
-/// Without this, work would panic where the system gives no threads, and wait for ever in
-/// a process made by `fork`, which has the calling thread only. In both cases the calling
-/// thread becomes a pool of its own and does all the work, with the same results: which
-/// thread computes what decides about no bit.
+/// Without it, work would panic if the system refuses to create threads, and would wait forever in
+/// a process made by `fork`, which has only the calling thread. In both cases the calling thread
+/// becomes a pool of its own and does all the work. The results are the same, because no bit
+/// depends on which thread computes what.
 pub(crate) fn ready() {
-    /// The process that has rayon's threads; `None` if they cannot be had.
+    /// The process that owns rayon's threads; `None` if they could not be created.
     static HOME: OnceLock<Option<u32>> = OnceLock::new();
 
-    // A thread of a pool uses that pool.
+    // A thread of a pool uses its own pool.
     if rayon::current_thread_index().is_some() {
         return;
     }
     let home = HOME.get_or_init(|| match rayon::ThreadPoolBuilder::new().build_global() {
-        // A source is the system's refusal. Without one, the user has made the threads.
+        // An error with a source means that the system refused. One without a source means that the
+        // user has already created the pool.
         Err(error) if error.source().is_some() => None,
         _ => Some(process::id()),
     });
     if *home != Some(process::id()) {
-        // It stays one for the thread's life, which is why nothing keeps the pool. It
-        // fails for threads of pools only, which do not come here.
+        // The pool lasts as long as the thread, so nothing needs to keep it. Building it fails only
+        // on threads of pools, which do not reach this line.
         let _ = rayon::ThreadPoolBuilder::new()
             .num_threads(1)
             .use_current_thread()
@@ -36,14 +37,14 @@ pub(crate) fn ready() {
     }
 }
 
-/// How many threads work is divided among, which are [`ready`].
+/// The number of threads among which work is divided; calls [`ready`].
 pub(crate) fn count() -> usize {
     ready();
     rayon::current_num_threads()
 }
 
-/// The number of threads to divide `work` among so that each has at least `share` of it, an amount
-/// that takes as long as handing it over. If it is 1, no thread is looked for.
+/// The number of threads for `work`, such that each gets at least `share` of it. A `share` takes
+/// about as long as giving work to a thread. If the result is 1, it creates no threads.
 pub(crate) fn worth(work: usize, share: usize) -> usize {
     match work / share {
         0 | 1 => 1,
@@ -51,21 +52,21 @@ pub(crate) fn worth(work: usize, share: usize) -> usize {
     }
 }
 
-/// The parts into which pieces of work are divided at first.
+/// The most parts into which the pieces of work are divided.
 const PARTS: usize = 64;
 
 /// Pieces of work, `0..pieces`; each is taken once.
 ///
-/// Each thread begins with a part of its own, of pieces that follow each other, so that it
-/// finds in its caches what the same work has left there before; then it helps the others.
+/// Each thread starts with its own part, of consecutive pieces, so it finds data in its caches that
+/// the same work left there before. Then it helps the others.
 struct Pieces {
     pieces: usize,
     parts: usize,
-    /// For each part the pieces that have been taken.
+    /// For each part, the number of pieces taken.
     taken: [Taken; PARTS],
 }
 
-/// In a line of the cache of its own: threads count at the same time.
+/// Aligned to a cache line of its own, because threads count at the same time.
 #[repr(align(64))]
 struct Taken(AtomicUsize);
 
@@ -84,14 +85,14 @@ impl Pieces {
         part * each + part.min(more)
     }
 
-    /// The pieces that one of several threads takes.
+    /// The pieces that thread number `thread` takes.
     fn take(&self, thread: usize) -> impl Iterator<Item = usize> {
         let first = thread % self.parts;
         let parts = (first..self.parts).chain(0..first);
         parts.flat_map(move |part| {
             let (begin, end) = (self.begin(part), self.begin(part + 1));
             std::iter::from_fn(move || {
-                // Relaxed: the results are handed over where the threads meet, not here.
+                // Relaxed suffices: the threads exchange results where they join, not here.
                 let piece = begin + self.taken[part].0.fetch_add(1, Ordering::Relaxed);
                 (piece < end).then_some(piece)
             })
@@ -99,9 +100,9 @@ impl Pieces {
     }
 }
 
-/// Shares the pieces `0..pieces` among at most `threads` threads, the calling one included, and
-/// calls `work` on each thread with its pieces. Does not wait for a thread that has not begun;
-/// with one thread, looks for no other.
+/// Shares the pieces `0..pieces` among at most `threads` threads, including the calling one, and
+/// calls `work` on each thread with its pieces. It does not wait for a thread that has not begun,
+/// and with `threads` = 1 it starts no other.
 pub(crate) fn share(
     threads: usize,
     pieces: usize,
@@ -118,7 +119,7 @@ pub(crate) fn share(
     if !in_pool && team::TEAM.call(threads, &|thread| work(&mut pieces.take(thread))) {
         return;
     }
-    // The calling thread works too. With rayon's own loops it would wait, and have to be woken.
+    // The calling thread works too. In rayon's own loops it would wait and need waking up.
     rayon::in_place_scope(|scope| {
         for thread in 1..threads {
             scope.spawn(move |_| work(&mut pieces.take(thread)));
@@ -127,11 +128,11 @@ pub(crate) fn share(
     });
 }
 
-/// Pieces of an array for each thread, so that none waits long for the last.
+/// Pieces of an array for each thread, enough that no thread waits long for the last one.
 const PIECES_PER_THREAD: usize = 8;
 
-/// Cuts `values` into parts and calls `work` for each, on at most `threads` threads, with the
-/// index of its first element, which is a multiple of `granule`.
+/// Cuts `values` into parts and calls `work` for each, on at most `threads` threads, with the index
+/// of the part's first element, which is a multiple of `granule`.
 pub(crate) fn share_parts<T: Send>(
     threads: usize,
     values: &mut [T],
@@ -150,7 +151,7 @@ pub(crate) fn share_parts<T: Send>(
     let parts: Vec<_> = values.chunks_mut(len).map(Mutex::new).collect();
     share(threads, parts.len(), |mine| {
         for part in mine {
-            // Each is locked once.
+            // Each part is locked once.
             let mut values = parts[part].lock().unwrap_or_else(PoisonError::into_inner);
             work(part * len, &mut values);
         }

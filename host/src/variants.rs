@@ -1,9 +1,9 @@
-//! Makes the type that names a family's kernels from the table in `gpu_kernels::registry`.
+//! Declares the enum that names a family's kernels, from the table in `gpu_kernels::registry`.
 
 pub(crate) use crate::launch::launch_registered;
 
-/// Declares the enum of a family's kernels: a variant for each, with the entry points that
-/// it has, one for each type.
+/// Declares the enum of a family's kernels: a variant for each kernel, with its entry points, one
+/// for each type.
 ///
 /// ```text
 /// variants! {
@@ -15,7 +15,8 @@ pub(crate) use crate::launch::launch_registered;
 /// }
 /// ```
 ///
-/// Gives `ALL` and `TEXTBOOK`, in this order, and `entry`, which looks the type up.
+/// Defines `ALL` and `TEXTBOOK`, in this order, and `entry`, which returns the entry point for a
+/// type.
 macro_rules! variants {
     (
         $(#[$attribute:meta])*
@@ -47,7 +48,7 @@ macro_rules! variants {
                 textbook
             };
 
-            /// How many of the first are the textbook's; none of the others is.
+            /// The number of textbook kernels, which are the first of `ALL`.
             const fn textbook_len() -> usize {
                 let mut len = 0;
                 let mut at = 0;

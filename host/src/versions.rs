@@ -1,8 +1,8 @@
-//! Compute capabilities and driver versions.
+//! The versions of devices and drivers: compute capability and CUDA version.
 
 use std::fmt;
 
-/// The generation of a CUDA device: 9.0 is `major` 9, `minor` 0.
+/// The compute capability of a CUDA device: 9.0 is `major` 9, `minor` 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ComputeCapability {
     /// The part before the dot.
@@ -17,7 +17,7 @@ impl fmt::Display for ComputeCapability {
     }
 }
 
-/// The CUDA version that an installed driver supports, e.g. 12.4.
+/// The CUDA version that an installed driver supports, for example 12.4.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DriverVersion {
     /// The part before the dot.

@@ -121,6 +121,19 @@ impl<T: Real, const INPUTS: usize> Layout<T, INPUTS> {
     }
 }
 
+/// A box of points: from `first` to before `end` along x, y and z.
+///
+/// The kernels of [`stencil!`](crate::stencil) with a region compute its points alone; the others
+/// keep what the outputs hold, like the points of a wall with a fixed temperature.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(C)]
+pub struct Region {
+    /// The first point along each axis.
+    pub first: [u32; 3],
+    /// One more than the last point along each axis.
+    pub end: [u32; 3],
+}
+
 /// Where a value is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {

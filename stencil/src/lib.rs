@@ -50,7 +50,7 @@ mod point;
 mod reach;
 mod value;
 
-pub use boundary::{Beyond, Layout, Place};
+pub use boundary::{Beyond, Layout, Place, Region};
 pub use march::{BLOCK_2D, BLOCK_3D, MAX_EXTENT, block, forgotten, step};
 #[cfg(not(target_arch = "nvptx64"))]
 pub use march::{Blocks, blocks};
@@ -69,12 +69,16 @@ pub use cuda_std;
 /// ```text
 /// stencil! {
 ///     /// What it computes.
-///     pub name: Update, f32, (input, …) -> (output, …)
+///     pub name: Update, f32, (input, …) -> (output, …)   // or (output, …) within region
 /// }
 /// ```
 ///
 /// The type is `f32` or `f64`, and the numbers of inputs and outputs are those of the update. The
 /// update must be `#[repr(C)]` if it has more than one number.
+///
+/// With `within region` after the outputs, the kernel has one more parameter, a [`Region`] of that
+/// name, and computes the points of the region alone. Your own code launches such a kernel: there
+/// is no implementation of [`Compiled`] for it.
 #[macro_export]
 macro_rules! stencil {
     (
@@ -82,38 +86,9 @@ macro_rules! stencil {
         $vis:vis $name:ident: $update:ty, $real:ident,
         ($($input:ident),+ $(,)?) -> ($($output:ident),+ $(,)?)
     ) => {
-        $(#[$meta])*
-        ///
-        /// # Safety
-        ///
-        /// - All fields hold the `nx * ny * nz` elements of `layout`, x fastest, and are
-        ///   aligned to 16 bytes. During the launch nobody writes the inputs, and nothing else
-        ///   accesses the outputs, which overlap nothing.
-        /// - The layout meets the conditions of its type, and the block and the grid are those of
-        ///   `halo_stencil::blocks` for it.
-        #[$crate::cuda_std::prelude::kernel(crate = $crate::cuda_std)]
-        #[$crate::cuda_std::launch_bounds(256)]
-        #[allow(clippy::too_many_arguments)]
-        $vis unsafe fn $name(
-            $($input: *const $real,)+
-            $($output: *mut $real,)+
-            #[grid_constant] layout: &$crate::Layout<
-                $real,
-                { [$(stringify!($input)),+].len() },
-            >,
-            update: $update,
-        ) {
-            let (inputs, outputs) = ([$($input),+], [$($output),+]);
-            // SAFETY: forwarded word for word.
-            unsafe {
-                if layout.in_vectors($crate::stencil!(@lanes $real)) {
-                    $crate::step::<$real, $update, _, _, { $crate::stencil!(@lanes $real) }>(
-                        update, inputs, outputs, layout,
-                    );
-                } else {
-                    $crate::step::<$real, $update, _, _, 1>(update, inputs, outputs, layout);
-                }
-            }
+        $crate::stencil! {
+            @kernel;
+            $(#[$meta])* $vis $name: $update, $real, ($($input),+) -> ($($output),+)
         }
 
         #[cfg(not(target_arch = "nvptx64"))]
@@ -135,6 +110,63 @@ macro_rules! stencil {
             }
         }
     };
+    (
+        $(#[$meta:meta])*
+        $vis:vis $name:ident: $update:ty, $real:ident,
+        ($($input:ident),+ $(,)?) -> ($($output:ident),+ $(,)?) within $region:ident
+    ) => {
+        $crate::stencil! {
+            @kernel $region;
+            $(#[$meta])* $vis $name: $update, $real, ($($input),+) -> ($($output),+)
+        }
+    };
+    (
+        @kernel $($region:ident)?;
+        $(#[$meta:meta])*
+        $vis:vis $name:ident: $update:ty, $real:ident,
+        ($($input:ident),+) -> ($($output:ident),+)
+    ) => {
+        $(#[$meta])*
+        ///
+        /// # Safety
+        ///
+        /// - All fields hold the `nx * ny * nz` elements of `layout`, x fastest, and are
+        ///   aligned to 16 bytes. During the launch nobody writes the inputs, and nothing else
+        ///   accesses the outputs, which overlap nothing.
+        /// - The layout meets the conditions of its type, and the block and the grid are those of
+        ///   `halo_stencil::blocks` for it.
+        $(#[doc = concat!("- `", stringify!($region), "` lies in the fields.")])?
+        #[$crate::cuda_std::prelude::kernel(crate = $crate::cuda_std)]
+        #[$crate::cuda_std::launch_bounds(256)]
+        #[allow(clippy::too_many_arguments)]
+        $vis unsafe fn $name(
+            $($input: *const $real,)+
+            $($output: *mut $real,)+
+            #[grid_constant] layout: &$crate::Layout<
+                $real,
+                { [$(stringify!($input)),+].len() },
+            >,
+            update: $update,
+            $($region: $crate::Region,)?
+        ) {
+            let (inputs, outputs) = ([$($input),+], [$($output),+]);
+            let region = $crate::stencil!(@region $($region)?);
+            // SAFETY: forwarded word for word.
+            unsafe {
+                if layout.in_vectors($crate::stencil!(@lanes $real)) {
+                    $crate::step::<$real, $update, _, _, { $crate::stencil!(@lanes $real) }>(
+                        update, inputs, outputs, layout, region,
+                    );
+                } else {
+                    $crate::step::<$real, $update, _, _, 1>(
+                        update, inputs, outputs, layout, region,
+                    );
+                }
+            }
+        }
+    };
+    (@region) => { None };
+    (@region $region:ident) => { Some($region) };
     (@lanes f32) => { 4 };
     (@lanes f64) => { 2 };
 }

@@ -19,7 +19,7 @@
 //! second-level cache delivers a further `2 r / 8` of it for rows beside the block's and
 //! `2 r / segment` for planes.
 
-use crate::boundary::{Layout, Place};
+use crate::boundary::{Layout, Place, Region};
 use crate::lanes::{Lanes, each};
 use crate::point::{Neighbourhood, PointUpdate};
 use crate::reach::{MAX_RADIUS, Reach, furthest};
@@ -537,7 +537,7 @@ impl<
 }
 
 /// One step of a stencil by the current thread of the launch: the body of the kernels of
-/// [`stencil!`](crate::stencil).
+/// [`stencil!`](crate::stencil). It computes the points of `region`, or of the whole field.
 ///
 /// # Safety
 ///
@@ -549,6 +549,7 @@ pub unsafe fn step<T, U, const INPUTS: usize, const OUTPUTS: usize, const P: usi
     inputs: [*const T; INPUTS],
     outputs: [*mut T; OUTPUTS],
     layout: &Layout<T, INPUTS>,
+    region: Option<Region>,
 ) where
     T: Real,
     U: PointUpdate<T, INPUTS, OUTPUTS>,
@@ -581,12 +582,22 @@ pub unsafe fn step<T, U, const INPUTS: usize, const OUTPUTS: usize, const P: usi
         (line, thread::block_idx_z())
     };
     let [nx, ny, nz] = layout.extents;
-    let begin = nth * layout.segment;
-    let end = (begin + layout.segment).min(if in_plane { ny } else { nz });
-    if i >= nx || begin >= end || (!in_plane && j >= ny) {
+    let Region { first, end: last } = region.unwrap_or(Region {
+        first: [0; 3],
+        end: [nx, ny, nz],
+    });
+    let slow = if in_plane { 1 } else { 2 };
+    let begin = first[slow] + nth * layout.segment;
+    let end = (begin + layout.segment).min(last[slow]);
+    if i >= last[0] || begin >= end || (!in_plane && j >= last[1]) {
+        return;
+    }
+    // equivalent mutant (guard): no point of theirs is written
+    if region.is_some() && (i + P as u32 <= first[0] || (!in_plane && j < first[1])) {
         return;
     }
     let radius = const { furthest(&U::REACH, 1) as u32 };
+    let columns = region.map(|region| [region.first[0], region.end[0]]);
     // SAFETY: forwarded word for word; the thread is in the field.
     unsafe {
         // equivalent mutant (guard): a place in the field is its own image
@@ -599,6 +610,7 @@ pub unsafe fn step<T, U, const INPUTS: usize, const OUTPUTS: usize, const P: usi
                 [i, j],
                 begin,
                 end,
+                columns,
             );
         } else {
             march::<T, U, INPUTS, OUTPUTS, P, false>(
@@ -609,6 +621,7 @@ pub unsafe fn step<T, U, const INPUTS: usize, const OUTPUTS: usize, const P: usi
                 [i, j],
                 begin,
                 end,
+                columns,
             );
         }
     }
@@ -630,13 +643,15 @@ pub fn forgotten(value: u32) -> u32 {
     value
 }
 
-/// Marches from `begin` to `end`. `INNER`: all rows that it reads are in the field.
+/// Marches from `begin` to `end`. `INNER`: all rows that it reads are in the field. With `columns`
+/// it writes the points from the first to before the second of them alone.
 ///
 /// # Safety
 ///
 /// As [`step`]; point (i, j) is in the field, and so are the positions from `begin` to before
 /// `end`.
 #[inline(always)]
+#[allow(clippy::too_many_arguments, reason = "those of the step, and its part")]
 unsafe fn march<
     T,
     U,
@@ -652,6 +667,7 @@ unsafe fn march<
     [i, j]: [u32; 2],
     begin: u32,
     end: u32,
+    columns: Option<[u32; 2]>,
 ) where
     T: Real,
     U: PointUpdate<T, INPUTS, OUTPUTS>,
@@ -678,6 +694,11 @@ unsafe fn march<
         let mut slow = begin;
         let reach = const { (furthest(&U::REACH, 0).div_ceil(P) * P) as u32 };
         let inside = i >= reach && nx - i >= P as u32 + reach;
+        // Threads without a point in the columns are gone.
+        let whole = match columns {
+            Some([from, to]) if P > 1 => i >= from && i + P as u32 <= to,
+            _ => true,
+        };
         while slow < end {
             thread.slow = slow;
             thread.i = forgotten(i);
@@ -699,7 +720,17 @@ unsafe fn march<
             let results = update.update(&thread);
             let at = thread.element(thread.j, slow) + thread.i as usize;
             each!(OUTPUT < OUTPUTS, {
-                T::store(outputs[OUTPUT].add(at), results[OUTPUT].0);
+                let out = outputs[OUTPUT].add(at);
+                if whole {
+                    T::store(out, results[OUTPUT].0);
+                } else if let Some([from, to]) = columns {
+                    each!(E < P, {
+                        let i = thread.i + E as u32;
+                        if i >= from && i < to {
+                            T::store::<1>(out.add(E), [results[OUTPUT].0[E]]);
+                        }
+                    });
+                }
             });
             thread.shift(next);
             slow += 1;

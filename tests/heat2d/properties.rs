@@ -295,7 +295,7 @@ fn attempts() -> impl Strategy<Value = Attempt> {
 /// Why a kernel cannot iterate on a plate with these boundaries on a device.
 fn faults_of_kernel<T: Scalar>(variant: Variant, ends: Ends, device: &Device) -> Faults {
     let textbook = T::NAME == "f64" && Variant::TEXTBOOK.contains(&variant);
-    let insulated = ends != DIRICHLET && !matches!(variant, Variant::General | Variant::Step);
+    let insulated = ends != DIRICHLET && !matches!(variant, Variant::March | Variant::Step);
     Faults::none()
         .and(
             textbook,
@@ -305,7 +305,7 @@ fn faults_of_kernel<T: Scalar>(variant: Variant, ends: Ends, device: &Device) ->
         .and(
             insulated,
             "InvalidParameter",
-            format!("the kernel is {variant}, but must be heat2d_general"),
+            format!("the kernel is {variant}, but must be heat2d_march"),
         )
         .and(
             variant == Variant::Step,
@@ -362,9 +362,9 @@ fn is_judged_rightly<T: Scalar>(attempt: &Attempt, device: &Device) -> Result<()
                 format!("the source is of {given} points, but must be of {shape}"),
             )
             .and(
-                variant.is_some_and(|variant| variant != Variant::General),
+                variant.is_some_and(|variant| variant != Variant::March),
                 "InvalidParameter",
-                "but must be heat2d_general, as there is a source",
+                "but must be heat2d_march, as there is a source",
             );
         if let Some((index, value)) = other {
             field.as_mut_slice()[index] = T::from(value);

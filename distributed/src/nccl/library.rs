@@ -1,14 +1,15 @@
-//! NCCL's library, and the addresses found in it.
+//! Loads NCCL's library, and finds its functions.
 //!
-//! Names, parameters and numbers are those of NCCL's header `nccl.h`, version 2.17; its
-//! documentation describes the functions. Codes are any numbers.
+//! Names, parameters and constants are those of NCCL's header `nccl.h`, version 2.17; NCCL's
+//! documentation describes the functions. A code may be any number, so it is not an enum.
 
 use crate::Error;
 use libloading::Library;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::OnceLock;
 
-/// Names a library of its own in the place of the one that the dynamic linker finds.
+/// The environment variable that names the library's file, instead of the one that the dynamic
+/// linker finds.
 const VARIABLE: &str = "HALO_NCCL";
 const NAME: &str = "libnccl.so.2";
 
@@ -42,7 +43,7 @@ pub(super) struct Config {
 }
 
 impl Config {
-    /// Calls return at once and are asked after.
+    /// The configuration for calls that return at once and are polled.
     pub(super) fn non_blocking() -> Self {
         // As `NCCL_CONFIG_INITIALIZER` says; `c_int::MIN` is `NCCL_CONFIG_UNDEF_INT`.
         Self {
@@ -65,19 +66,19 @@ macro_rules! functions {
         pub(super) struct Nccl {
             $(pub(super) $name: unsafe extern "C" fn($($parameter),*) -> Code,)+
             ncclGetErrorString: unsafe extern "C" fn(Code) -> *const c_char,
-            /// Not in every version.
+            /// Missing in some versions.
             ncclGetLastError: Option<unsafe extern "C" fn(Comm) -> *const c_char>,
-            /// Where they were found.
+            /// The file of the library.
             pub(super) file: String,
         }
 
         impl Nccl {
-            /// The functions of a library, or the name of one that it has not.
+            /// The functions of a library, or the name of a function that it lacks.
             fn of(library: &Library, file: &str) -> Result<Self, &'static str> {
                 macro_rules! find {
                     ($function:ident) => {{
                         const NAME: &str = concat!(stringify!($function), "\0");
-                        // SAFETY: a function of NCCL's, with the parameters of its header. The
+                        // SAFETY: a function of NCCL, with the parameters in its header. The
                         // library is never closed.
                         unsafe { library.get(NAME.as_bytes()) }
                             .map(|it| *it)
@@ -115,12 +116,13 @@ impl Nccl {
         static LOADED: OnceLock<Result<Nccl, (String, String)>> = OnceLock::new();
         let loaded = LOADED.get_or_init(|| {
             let file = std::env::var(VARIABLE).unwrap_or_else(|_| NAME.to_owned());
-            // SAFETY: opening a library runs its initialisers. This is NCCL, by its well-known
-            // name or by that which the user has given, and they expect nothing of us.
+            // SAFETY: opening a library runs its initialisers. The library is NCCL, under its
+            // well-known name or the name that the user has given, and its initialisers require
+            // nothing of the caller.
             let library = unsafe { Library::new(&file) };
             let library = library.map_err(|error| (file.clone(), error.to_string()))?;
             let functions = Self::of(&library, &file);
-            // Its own threads run its code, which must stay loaded.
+            // NCCL's own threads run its code, so it must stay loaded.
             std::mem::forget(library);
             functions.map_err(|missing| (file, format!("it has no function {missing}")))
         });
@@ -132,21 +134,21 @@ impl Nccl {
             })
     }
 
-    /// The error that a code is, with NCCL's words for it, and its last ones about `comm`, which
-    /// is null where there is none.
+    /// The error for a code, with NCCL's description of it and NCCL's last message about `comm`,
+    /// which may be null.
     pub(super) fn error(&self, call: &'static str, code: Code, comm: Comm) -> Error {
         let words = |text: *const c_char| {
             if text.is_null() {
                 return None;
             }
-            // SAFETY: NCCL's words are strings that live until the next call of this thread.
+            // SAFETY: NCCL returns strings that live until the next call of this thread.
             let text = unsafe { CStr::from_ptr(text) }.to_string_lossy();
             (!text.is_empty()).then(|| text.into_owned())
         };
-        // SAFETY: takes any number.
+        // SAFETY: the function takes any number.
         let text = words(unsafe { (self.ncclGetErrorString)(code) });
         let last = self.ncclGetLastError.and_then(|last| {
-            // SAFETY: takes a communicator that is there, or null.
+            // SAFETY: the function takes a valid communicator, or null.
             words(unsafe { last(comm) })
         });
         Error::Nccl {

@@ -1,7 +1,8 @@
-//! Messages between CUDA devices over NCCL.
+//! The transport between CUDA devices, over NCCL.
 //!
-//! The host's messages go by the transport that was there before. NCCL's calls return at once
-//! and are asked after until the deadline; so are, some exchanges later, the devices' parts.
+//! Messages of the host use the transport that the communicator had before. NCCL's calls return at
+//! once, and are polled until they end or the deadline is over. The work on the device is polled
+//! some exchanges later.
 
 mod library;
 
@@ -16,26 +17,26 @@ use std::collections::VecDeque;
 use std::ffi::{c_int, c_void};
 use std::time::{Duration, Instant};
 
-/// How many exchanges the host may be ahead of the device.
+/// The number of exchanges by which the host may be ahead of the device.
 const AHEAD: usize = 8;
 
 impl Communicator {
-    /// The same ranks, whose devices send each other messages over NCCL. `device` is this
-    /// rank's, and no other rank's.
+    /// Makes the devices of the ranks exchange messages over NCCL. `device` is this rank's device;
+    /// no other rank may use it.
     ///
-    /// NCCL is looked for at run time: where the environment variable `HALO_NCCL` says, else as
-    /// `libnccl.so.2`; version 2.14 or later. Its own variables (`NCCL_DEBUG`, …) apply. A
-    /// message of another length than the receiver expects is nothing that NCCL finds out:
-    /// the library's own fields agree on lengths when they are made.
+    /// NCCL 2.14 or later is loaded at run time, from the file that the environment variable
+    /// `HALO_NCCL` names, else as `libnccl.so.2`. NCCL's own variables (`NCCL_DEBUG`, …) apply.
+    /// NCCL does not detect a message of another length than the receiver expects; the fields of
+    /// this library agree on lengths when they are made.
     ///
-    /// A rank that fails, or is gone, is an error in the next exchanges of the others or in
-    /// [`settle`](Self::settle), at the latest after the deadline. NCCL's communicator is then
-    /// aborted, so that its kernels end.
+    /// If a rank fails or is gone, the next exchanges of the other ranks, or
+    /// [`settle`](Self::settle), return an error, at the latest after the deadline. They then abort
+    /// NCCL's communicator, which ends its kernels.
     ///
     /// # Errors
     ///
-    /// [`Error::NcclMissing`] where there is no NCCL; [`Error::Nccl`] where it fails, as it does
-    /// for ranks that share a device; [`Error::Device`] for another device than a CUDA device; as
+    /// [`Error::NcclMissing`] if NCCL cannot be loaded; [`Error::Nccl`] if it fails, as it does for
+    /// ranks that share a device; [`Error::Device`] unless `device` is a CUDA device; as
     /// [`Transport::exchange`].
     pub fn with_nccl(self, device: &Device) -> Result<Self, Error> {
         let (transport, deadline, rims) = self.into_parts();
@@ -44,29 +45,29 @@ impl Communicator {
     }
 }
 
-/// Ranks with a communicator of NCCL's.
+/// The ranks, with a communicator of NCCL.
 struct Ring {
     host: Box<dyn Transport>,
     nccl: &'static Nccl,
-    /// Null when it was aborted.
+    /// Null after it was aborted.
     comm: Cell<Comm>,
-    /// Behind exchanges that may not be done, oldest first.
+    /// Events after the exchanges that may still be pending, oldest first.
     under_way: RefCell<VecDeque<Event>>,
-    /// How long the end may take.
+    /// The deadline for dropping it.
     deadline: Duration,
 }
 
-// SAFETY: a communicator of NCCL's may be used by any thread, by one at a time: this value alone
-// has it, and is not `Sync`.
+// SAFETY: any thread may use a communicator of NCCL, one thread at a time. Only this value has it,
+// and it is not `Sync`.
 unsafe impl Send for Ring {}
 
 impl Ring {
     fn new(host: Box<dyn Transport>, device: &Device, deadline: Duration) -> Result<Self, Error> {
-        // Everybody learns of a rank that has no NCCL or no CUDA device, before they wait in NCCL.
+        // Before any rank waits in NCCL, all ranks learn whether one has no NCCL or no CUDA device.
         let nccl = Nccl::load().and_then(|nccl| {
             device.with_cuda_stream(drop)?;
             let mut version = 0;
-            // SAFETY: the pointer is good for a number.
+            // SAFETY: the pointer is valid for a number.
             let code = unsafe { (nccl.ncclGetVersion)(&raw mut version) };
             nccl.said("ncclGetVersion", code)?;
             Ok((nccl, version))
@@ -93,13 +94,13 @@ impl Ring {
         }
         let mut id = UniqueId([0; 128]);
         let made = if host.rank() == 0 {
-            // SAFETY: the pointer is good for an identity.
+            // SAFETY: the pointer is valid for an identity.
             let code = unsafe { (nccl.ncclGetUniqueId)(&raw mut id) };
             nccl.said("ncclGetUniqueId", code)
         } else {
             Ok(())
         };
-        // Of no bytes where there is none.
+        // Empty if there is no identity.
         let own: &[u8] = if made.is_ok() { &id.0 } else { &[] };
         let ids = host.all_gather(own, deadline)?;
         made?;
@@ -119,7 +120,7 @@ impl Ring {
         let mut config = Config::non_blocking();
         let mut comm = std::ptr::null_mut();
         let code = device.with_cuda_stream(|_| {
-            // SAFETY: the pointers are good for a communicator and a configuration. The device's
+            // SAFETY: the pointers are valid for a communicator and a configuration. The device's
             // context is current.
             unsafe { (nccl.ncclCommInitRankConfig)(&raw mut comm, size, id, rank, &raw mut config) }
         })?;
@@ -128,7 +129,7 @@ impl Ring {
         Ok(ring)
     }
 
-    /// The result of a call that may still be in progress. After a failure there is no
+    /// Waits until a call that may still be in progress has ended. A failure aborts the
     /// communicator.
     fn done(&self, call: &'static str, code: Code, deadline: Duration) -> Result<(), Error> {
         let start = Instant::now();
@@ -142,10 +143,10 @@ impl Ring {
         }
     }
 
-    /// What the communicator is at: `SUCCESS` or `IN_PROGRESS`.
+    /// The state of the communicator: `SUCCESS` or `IN_PROGRESS`.
     fn state(&self, call: &'static str) -> Result<Code, Error> {
         let mut state = SUCCESS;
-        // SAFETY: the communicator is there, and the pointer is good for a number.
+        // SAFETY: the communicator is valid, and the pointer is valid for a number.
         let code = unsafe { (self.nccl.ncclCommGetAsyncError)(self.there()?, &raw mut state) };
         let asked = self.nccl.said("ncclCommGetAsyncError", code);
         self.noted(asked.and_then(|()| self.nccl.said(call, state)))?;
@@ -164,7 +165,7 @@ impl Ring {
         }
     }
 
-    /// The communicator, which is gone after an error.
+    /// The communicator; fails after an earlier error, which has aborted it.
     fn there(&self) -> Result<Comm, Error> {
         match self.comm.get() {
             comm if comm.is_null() => Err(Error::Nccl {
@@ -176,7 +177,7 @@ impl Ring {
         }
     }
 
-    /// Aborts the communicator after an error, so that its kernels end.
+    /// Aborts the communicator if `result` is an error, which ends its kernels.
     fn noted<T>(&self, result: Result<T, Error>) -> Result<T, Error> {
         if result.is_err() {
             self.abort();
@@ -187,13 +188,13 @@ impl Ring {
     fn abort(&self) {
         let comm = self.comm.replace(std::ptr::null_mut());
         if !comm.is_null() {
-            // SAFETY: the communicator exists, and nothing uses it any more. A failure changes
+            // SAFETY: the communicator is valid, and nothing uses it afterwards. A failure changes
             // nothing.
             let _ = unsafe { (self.nccl.ncclCommAbort)(comm) };
         }
     }
 
-    /// Notes that what `device` has been given by now may be pending.
+    /// Notes that the work given to `device` so far may be pending.
     fn is_under_way(&self, device: &Device) -> Result<(), Error> {
         let event = device.record_event()?;
         self.under_way.borrow_mut().push_back(event);
@@ -221,7 +222,7 @@ impl Ring {
         Ok(())
     }
 
-    /// Gives NCCL the messages as one group.
+    /// Passes the messages to NCCL as one group.
     ///
     /// NCCL has no tags: messages from one rank to another arrive in the order of the calls. So
     /// both ends call in the order of their tags; otherwise two ranks on a ring would swap their
@@ -237,22 +238,22 @@ impl Ring {
         sends.sort_by_key(|parcel| (parcel.to, parcel.tag));
         let mut receives: Vec<_> = incoming.iter().collect();
         receives.sort_by_key(|expected| (expected.from, expected.tag));
-        // SAFETY: takes nothing.
+        // SAFETY: the function takes no arguments.
         nccl.said("ncclGroupStart", unsafe { (nccl.ncclGroupStart)() })?;
         let mut given = Ok(());
         for parcel in sends {
             let from = parcel.bytes.device_address() as *const c_void;
             let (bytes, peer) = (parcel.bytes.len(), parcel.to as c_int);
             // SAFETY: `from` points to `bytes` bytes on this device. They are neither freed nor
-            // written before the stream has done its work up to here, because the parcel is
-            // used and freed in stream order. The communicator is valid.
+            // written before the stream has reached this send, because the parcel is used and freed
+            // in stream order. The communicator is valid.
             let code = unsafe { (nccl.ncclSend)(from, bytes, BYTES, peer, comm, stream) };
             given = given.and(nccl.said("ncclSend", code));
         }
         for expected in receives {
             let to = expected.room.device_address() as *mut c_void;
             let (bytes, peer) = (expected.room.len(), expected.from as c_int);
-            // SAFETY: as above; nothing reads the bytes before, in the order of the stream.
+            // SAFETY: as above; in stream order nothing reads the bytes before they arrive.
             let code = unsafe { (nccl.ncclRecv)(to, bytes, BYTES, peer, comm, stream) };
             given = given.and(nccl.said("ncclRecv", code));
         }
@@ -264,7 +265,7 @@ impl Ring {
 }
 
 impl Nccl {
-    /// What a call returned, as a result. One that is still going on is none of the errors.
+    /// Turns the return code of a call into a result. A call in progress is not an error.
     fn said(&self, call: &'static str, code: Code) -> Result<(), Error> {
         match code {
             SUCCESS | IN_PROGRESS => Ok(()),
@@ -327,14 +328,14 @@ impl Transport for Ring {
         for buffer in messages.chain(incoming.iter().map(|it| &it.room)) {
             device.require("a message", buffer)?;
         }
-        // A recording contains no question to the driver, and its events tell nothing.
+        // A recording cannot query the driver, and its events cannot be queried.
         let is_recording = device.is_recording();
         if !is_recording {
             self.wait_for_all_but(AHEAD, deadline)?;
         }
         let group = device.with_cuda_stream(|stream| self.group(&outgoing, &incoming, stream))?;
         let code = self.noted(group)?;
-        // Only then are the messages in the stream, before later work.
+        // Only after the call has ended are the messages in the stream, before later work.
         self.done("ncclGroupEnd", code, deadline)?;
         if !is_recording {
             self.is_under_way(device)?;
@@ -374,15 +375,15 @@ impl Drop for Ring {
         if self.comm.get().is_null() {
             return;
         }
-        // An error aborts the communicator; here it cannot be reported.
+        // An error aborts the communicator, and cannot be reported here.
         let ended = self.settle(self.deadline).and_then(|()| {
-            // SAFETY: the communicator is there, and nothing is under way.
+            // SAFETY: the communicator is valid, and nothing is pending.
             let code = unsafe { (self.nccl.ncclCommFinalize)(self.there()?) };
             self.done("ncclCommFinalize", code, self.deadline)
         });
         if ended.is_ok() {
             let comm = self.comm.replace(std::ptr::null_mut());
-            // SAFETY: the communicator is finalised, and nothing uses it any more.
+            // SAFETY: the communicator is finalised, and nothing uses it afterwards.
             let _ = unsafe { (self.nccl.ncclCommDestroy)(comm) };
         }
     }

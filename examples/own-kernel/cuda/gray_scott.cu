@@ -1,6 +1,6 @@
-// The kernel of kernels/src/lib.rs in CUDA C++, written by hand for periodic fields whose rows
-// are whole float4s, in two ways. The order of the operations, with -fmad=false, gives the bits
-// of the Rust kernel.
+// The kernel of kernels/src/lib.rs in CUDA C++, written by hand in two ways, for periodic fields
+// whose rows are a whole number of float4s. With -fmad=false the order of the operations gives the
+// bits of the Rust kernel.
 //
 //   nvcc -arch=sm_90 -O3 -fmad=false -cubin -o gray_scott.cubin cuda/gray_scott.cu
 
@@ -25,7 +25,7 @@ __device__ void store(float* to, const Row& row)
            make_float4(row.at[0], row.at[1], row.at[2], row.at[3]));
 }
 
-// Four points of both substances, with what is west and east of them.
+// Updates four points of both substances from their rows and their west and east neighbours.
 __device__ void points(const Reaction& r, const float* u, const float* v, float* new_u,
                        float* new_v, size_t row, unsigned i, unsigned west, unsigned east,
                        const Row (&us)[3], const Row (&vs)[3])
@@ -49,7 +49,7 @@ __device__ void points(const Reaction& r, const float* u, const float* v, float*
     store(new_v + row + i, next_v);
 }
 
-// Each thread marches through `segment` rows, with the rows around in registers.
+// Each thread marches through `segment` rows and keeps the rows around in registers.
 extern "C" __global__ void __launch_bounds__(256)
     march(const float* u, const float* v, float* new_u, float* new_v, unsigned nx, unsigned ny,
           unsigned segment, Reaction reaction)
@@ -73,7 +73,7 @@ extern "C" __global__ void __launch_bounds__(256)
     }
 }
 
-// Each thread has four points of one row; the rows around come from the caches.
+// Each thread computes four points of one row and reads the rows around from the caches.
 extern "C" __global__ void __launch_bounds__(256)
     rows(const float* u, const float* v, float* new_u, float* new_v, unsigned nx, unsigned ny,
          unsigned, Reaction reaction)

@@ -1,15 +1,15 @@
-//! The host's half: the device, and the equation on a grid.
+//! The host's part: chooses the device and puts the equation on a grid.
 
 use halo_gpu::stencil::{Run, Stencil};
 use halo_gpu::{Device, Error, Grid2, Shape2};
 use own_kernel_kernels::Reaction;
 
-/// The GPU with this crate's own kernels or, where there is none, the emulator.
+/// The GPU with this crate's own kernels or, if there is no GPU, the emulator.
 pub fn device() -> Result<Device, Error> {
     #[cfg(feature = "gpu")]
     {
         let ptx = include_str!(concat!(env!("OUT_DIR"), "/kernels.ptx"));
-        // SAFETY: the PTX holds this crate's kernel alone, none of the library's.
+        // SAFETY: the PTX holds only this crate's kernel, and none of the library's.
         match unsafe { Device::cuda_with_ptx(0, ptx) } {
             Err(Error::NoDevice | Error::DriverMissing { .. }) => {}
             found_or_failed => return found_or_failed,

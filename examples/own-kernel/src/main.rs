@@ -1,4 +1,4 @@
-//! Lets a pattern grow from a few drops, and draws it.
+//! Grows a pattern from a few drops, and draws it.
 
 use own_kernel_kernels::Reaction;
 

@@ -1,4 +1,4 @@
-//! The kernel against the formula, point by point.
+//! Compares the kernel with the formula, point by point.
 
 use halo_gpu::{Device, EmulatorOptions, Error};
 use own_kernel_kernels::Reaction;
@@ -10,8 +10,8 @@ const REACTION: Reaction = Reaction {
     kill: 0.06,
 };
 
-/// The GPU if there is one, the emulator, told to run every launch in several orders of
-/// threads and to compare, and the CPU.
+/// The GPU (or else the emulator), an emulator that runs every launch in several thread orders and
+/// compares the results, and the CPU.
 fn devices() -> Result<[Device; 3], Error> {
     let verifying = EmulatorOptions {
         verify: true,
@@ -24,7 +24,7 @@ fn devices() -> Result<[Device; 3], Error> {
     ])
 }
 
-/// One step, in double precision.
+/// One step of the formula, in double precision.
 fn step(nx: usize, u: &[f32], v: &[f32]) -> Vec<[f64; 2]> {
     let ny = u.len() / nx;
     let value = |field: &[f32], i: usize, j: usize| f64::from(field[(j % ny) * nx + i % nx]);

@@ -1,7 +1,6 @@
 //! The geometry and cost that launches of several kernels share.
 //!
-//! A problem is a plate, walls included, with `nx` points along x and `ny` along y; for the general
-//! kernel, whose walls the caller chooses, y counts the rows that are computed.
+//! A problem is a plate, walls included, with `nx` points along x and `ny` along y.
 
 use super::plate::{BLOCK, HALO, OVERLAP_STEP};
 use crate::registry::{Cost, Geometry, Problem, Refusal, blocks_for};
@@ -51,16 +50,32 @@ pub(super) const fn iteration<T>(plate: &Problem) -> Cost {
     moved::<T>(plate.points(), swept.points(), 1)
 }
 
-/// The cost of one iteration of all points: each is read once and written once.
-pub(super) const fn iteration_of_all<T>(plate: &Problem) -> Cost {
-    moved::<T>(plate.points(), plate.points(), 1)
+/// The cost of one iteration with a source: one more number is read and added per point.
+pub(super) const fn heated<T>(plate: &Problem) -> Cost {
+    with_source::<T>(plate, iteration::<T>(plate))
 }
 
-/// The cost of one step in time of all points: 3 additions and 2 fused multiply-adds each.
-pub(super) const fn step_of_all<T>(plate: &Problem) -> Cost {
+/// The cost of one step in time: 3 additions and 2 fused multiply-adds per point.
+pub(super) const fn step<T>(plate: &Problem) -> Cost {
+    let Cost { bytes, flops } = iteration::<T>(plate);
     Cost {
-        flops: (plate.points() as u64).saturating_mul(STEP_FLOPS_PER_POINT),
-        ..iteration_of_all::<T>(plate)
+        bytes,
+        flops: flops / FLOPS_PER_POINT * STEP_FLOPS_PER_POINT,
+    }
+}
+
+/// The cost of one step in time with a source.
+pub(super) const fn heated_step<T>(plate: &Problem) -> Cost {
+    with_source::<T>(plate, step::<T>(plate))
+}
+
+const fn with_source<T>(plate: &Problem, cost: Cost) -> Cost {
+    let swept = iteration::<T>(plate).flops / FLOPS_PER_POINT;
+    Cost {
+        bytes: cost
+            .bytes
+            .saturating_add(swept.saturating_mul(size_of::<T>() as u64)),
+        flops: cost.flops.saturating_add(swept),
     }
 }
 

@@ -1,9 +1,8 @@
-//! Loads and stores of several points of a row per lane, in vectors of 16 bytes.
+//! Several points of a row in one access of 16 bytes.
 
 use super::plate::Real;
 use crate::loops::unrolled;
 use crate::words::MAX_WORDS;
-use cuda_std::cache::{load_readonly, store_streaming};
 
 /// 32-bit words of a vector.
 const WORDS: usize = 4;
@@ -76,54 +75,4 @@ impl Vector {
             },
         );
     }
-}
-
-/// Loads `P` points of a row that nobody writes, by vectors, or one by one if `P` is not a multiple
-/// of a vector's points.
-///
-/// # Safety
-///
-/// `row` is readable for `P` points of global memory, which nobody writes during the
-/// launch; it is aligned to 16 bytes, unless it is read point by point.
-#[inline(always)]
-pub(super) unsafe fn load<T: Real, const P: usize>(row: *const T) -> [T; P] {
-    let mut values = [T::ZERO; P];
-    unrolled::<P>(
-        #[inline(always)]
-        |p| {
-            // SAFETY: as the caller promises.
-            unsafe {
-                // equivalent mutant (guard): the same values, in more accesses; the
-                // static gates count those.
-                if !P.is_multiple_of(vector_points::<T>()) {
-                    values[p] = *row.add(p);
-                } else if p % vector_points::<T>() == 0 {
-                    load_readonly(row.add(p).cast::<Vector>()).put(&mut values, p);
-                }
-            }
-        },
-    );
-    values
-}
-
-/// Writes `P` points of a row that are not read again soon, by vectors or one by one like [`load`].
-///
-/// # Safety
-///
-/// `row` is writable for `P` points of global memory and aligned as [`load`] says.
-#[inline(always)]
-pub(super) unsafe fn store<T: Real, const P: usize>(row: *mut T, values: &[T; P]) {
-    unrolled::<P>(
-        #[inline(always)]
-        |p| {
-            // SAFETY: as the caller promises.
-            unsafe {
-                if !P.is_multiple_of(vector_points::<T>()) {
-                    *row.add(p) = values[p];
-                } else if p % vector_points::<T>() == 0 {
-                    store_streaming(row.add(p).cast::<Vector>(), Vector::of(values, p));
-                }
-            }
-        },
-    );
 }

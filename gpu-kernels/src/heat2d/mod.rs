@@ -6,8 +6,8 @@
 //! ```
 //!
 //! for every interior point of an `nx` × `ny` field, x fastest: point (i, j) is
-//! element `j * nx + i`. The outermost points are the walls; no kernel but [`general`]
-//! writes them. This is the five-point discretisation of Laplace's equation on square
+//! element `j * nx + i`. The outermost points are the walls; no kernel but [`march`] and
+//! [`step`] writes them, where they are insulated. This is the five-point discretisation of Laplace's equation on square
 //! cells, solved by Jacobi's method (LeVeque, "Finite Difference Methods for
 //! Ordinary and Partial Differential Equations", SIAM 2007, sections 3.2 and
 //! 4.1). One launch is one iteration; the host exchanges the two buffers.
@@ -32,19 +32,17 @@
 //!
 //! | kernel | in `f32` and `f64` |
 //! |---|---|
-//! | [`march`] | one iteration at the speed of memory: rows in registers, 16 bytes per access |
+//! | [`march`] | one iteration at the speed of memory, with any walls and a source: a stencil of `halo_stencil` |
 //! | [`temporal`] | 16 iterations in one pass over memory |
 //! | [`resident`] | all iterations in one launch, for plates that fit on the chip |
-//! | [`general`] | as [`march`], for plates with insulated walls or a source |
-//! | [`step`] | as [`general`], an explicit step in time |
+//! | [`step`] | as [`march`], an explicit step in time |
 //!
-//! The first four compute the same formula in the same order, so they give the same bits.
+//! The first three compute the same formula in the same order, so they give the same bits.
 //! [`difference`](crate::elementwise::difference) finds how much an iteration has changed.
 //!
 //! Least traffic per iteration: 4 bytes (8 in `f64`) read per point and as many written per
 //! interior point; 4 flops per interior point.
 
-pub mod general;
 #[cfg(not(target_arch = "nvptx64"))]
 mod geometry;
 pub mod global;
@@ -60,10 +58,7 @@ pub mod strips;
 pub mod temporal;
 pub mod texture;
 
-pub use plate::{
-    BLOCK, BOTTOM, FIXED, HALO, HALO_TILE, LEFT, MARCH_AHEAD, MARCH_BLOCK, MARCH_ROWS,
-    OVERLAP_STEP, RIGHT, Real, SOURCE, TOP,
-};
+pub use plate::{BLOCK, HALO, HALO_TILE, OVERLAP_STEP, Real};
 
 /// The family's kernels.
 #[cfg(not(target_arch = "nvptx64"))]
@@ -78,13 +73,15 @@ pub const FAMILY: crate::registry::Family = crate::registry::Family {
         texture::heat2d_texture,
         march::heat2d_march_f32,
         march::heat2d_march_f64,
+        march::heat2d_heated_f32,
+        march::heat2d_heated_f64,
         temporal::heat2d_temporal_f32,
         temporal::heat2d_temporal_f64,
         resident::heat2d_resident_f32,
         resident::heat2d_resident_f64,
-        general::heat2d_general_f32,
-        general::heat2d_general_f64,
         step::heat2d_step_f32,
         step::heat2d_step_f64,
+        step::heat2d_heated_step_f32,
+        step::heat2d_heated_step_f64,
     ],
 };

@@ -2,7 +2,7 @@
 
 use crate::loops::Register;
 use crate::words::Words;
-use core::ops::{Add, Mul, Sub};
+use core::ops::{Add, Mul};
 use cuda_std::{GpuFloat, warp};
 
 /// Threads of a block along x and along y.
@@ -18,51 +18,18 @@ pub const OVERLAP_STEP: u32 = BLOCK - 2 * HALO;
 /// Points per axis of the tile with halo.
 pub const HALO_TILE: u32 = BLOCK + 2 * HALO;
 
-/// Threads of a block of [`march`](super::march), along x.
-pub const MARCH_BLOCK: u32 = 256;
-
-/// Rows that a block of [`march`](super::march) computes, unless the plate has more rows than a
-/// grid can cover so.
-pub const MARCH_ROWS: u32 = 6;
-
-/// Rows that a thread of [`march`](super::march) has in flight.
-pub const MARCH_AHEAD: usize = 2;
-
-/// All walls of the plate are fixed, for [`general`](super::general).
-pub const FIXED: u32 = 0;
-
-/// The wall at i = 0 is insulated.
-pub const LEFT: u32 = 1;
-
-/// The wall at i = nx - 1 is insulated.
-pub const RIGHT: u32 = 1 << 1;
-
-/// The wall at j = 0 is insulated.
-pub const BOTTOM: u32 = 1 << 2;
-
-/// The wall at j = ny - 1 is insulated.
-pub const TOP: u32 = 1 << 3;
-
-/// The plate has a source.
-pub const SOURCE: u32 = 1 << 4;
-
 /// Lanes of a warp.
 pub(super) const WARP: u32 = 32;
 
 /// The type of a temperature: f32 or f64.
 ///
 /// No other type can implement it, since none implements [`GpuFloat`].
-pub trait Real:
-    GpuFloat + Register + Words + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self>
-{
+pub trait Real: GpuFloat + Register + Words + Add<Output = Self> + Mul<Output = Self> {
     /// 0.
     const ZERO: Self;
 
     /// 1/4.
     const QUARTER: Self;
-
-    /// -4.
-    const MINUS_FOUR: Self;
 
     /// The value of the next lower lane; the lowest lane gets its own.
     ///
@@ -86,7 +53,6 @@ macro_rules! real {
         impl Real for $real {
             const ZERO: Self = 0.0;
             const QUARTER: Self = 0.25;
-            const MINUS_FOUR: Self = -4.0;
 
             #[inline(always)]
             unsafe fn lane_below(self) -> Self {
@@ -112,38 +78,6 @@ real!(f32, f64);
 #[inline(always)]
 pub(super) fn average<T: Real>(east: T, west: T, north: T, south: T) -> T {
     ((east + west) + (north + south)) * T::QUARTER
-}
-
-/// The update of a point: by an iteration or by a step in time.
-pub(super) trait Update<T>: Copy {
-    /// The new value of a point with the value `here`, from `sum`, the sum of its neighbours and
-    /// its source.
-    fn of(self, here: T, sum: T) -> T;
-}
-
-/// A Jacobi iteration: the [`average`] of the neighbours.
-#[derive(Clone, Copy)]
-pub(super) struct Jacobi;
-
-impl<T: Real> Update<T> for Jacobi {
-    #[inline(always)]
-    fn of(self, _: T, sum: T) -> T {
-        sum * T::QUARTER
-    }
-}
-
-/// An explicit step in time: `here + ratio (sum - 4 here)`, by two fused multiply-adds.
-#[derive(Clone, Copy)]
-pub(super) struct Step<T> {
-    /// Diffusivity times the length of the step, divided by the square of the spacing.
-    pub(super) ratio: T,
-}
-
-impl<T: Real> Update<T> for Step<T> {
-    #[inline(always)]
-    fn of(self, here: T, sum: T) -> T {
-        here.mul_add(T::MINUS_FOUR, sum).mul_add(self.ratio, here)
-    }
 }
 
 /// [`average`] of the neighbours of `center` in an array whose rows lie `pitch`

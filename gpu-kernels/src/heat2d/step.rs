@@ -10,104 +10,100 @@
 //! are fused multiply-adds, each rounded once. Forward in time, centred in space (LeVeque, "Finite
 //! Difference Methods for Ordinary and Partial Differential Equations", SIAM 2007, sections 9.1 and
 //! 9.7): of first order in Δt and second in h, and stable for r ≤ 1/4. With r = 1/4 it is an
-//! iteration of [`general`](super::general) with different rounding.
+//! iteration of [`march`](super::march) with different rounding.
 //!
-//! Walls, threads, loads, grid and loop are those of [`general`](super::general).
-//!
-//! Bytes: as for [`general`](super::general). 7 flops per point, one more with a source. Predicted:
-//! copy bandwidth, less the extra rows.
+//! Walls and loads are those of [`march`](super::march), and so are the bytes. Predicted: copy
+//! bandwidth.
 
-use super::march::{march, march_points};
-use super::plate::{MARCH_BLOCK, SOURCE, Step};
-use cuda_std::launch_bounds;
-use cuda_std::prelude::*;
+use super::march::neighbours;
+use halo_stencil::{Neighbourhood, PointUpdate, Reach, Real, Value};
 
-// gate heat2d_step_f32: registers <= 64, spills = 0, LDG.E.128 >= 16, STG.E.EF.128 >= 4
-// gate heat2d_step_f64: registers <= 64, spills = 0, LDG.E.128 >= 16, STG.E.EF.128 >= 4
+// gate heat2d_step_*: registers <= 64, stack = 0, LD = 0, ST = 0, LDL = 0, STL = 0, LDG.E.128.CONSTANT >= 3, STG.E.EF.128 >= 1
+// gate heat2d_heated_step_*: registers <= 64, stack = 0, LD = 0, ST = 0, LDL = 0, STL = 0, LDG.E.128.CONSTANT >= 4, STG.E.EF.128 >= 1
 
-/// Declares entry points: name, real type, points of a vector.
-macro_rules! kernels {
-    ($($name:ident: $real:ty, $points:literal;)+) => {$(
-        #[doc = concat!("One step in time in `", stringify!($real), "` of a plate with any \
-            walls, with a source or without.")]
-        ///
-        /// `old`, `source` and `new`: `nx * ny` elements, x fastest. Writes all points of
-        /// `new` but those on fixed walls. `rows`: the rows that a block computes.
-        /// `plate`: which walls are insulated and whether there is a source, as bits:
-        /// [`LEFT`](super::LEFT), [`RIGHT`](super::RIGHT), [`BOTTOM`](super::BOTTOM),
-        /// [`TOP`](super::TOP), [`SOURCE`]; without [`SOURCE`] `source` is not read.
-        /// `ratio`: r.
-        ///
-        /// # Safety
-        ///
-        /// - `old` and, with [`SOURCE`], `source` are readable and `new` is writable for
-        ///   `nx * ny` elements; all are aligned to 16 bytes, and `new` overlaps neither of
-        ///   the others. During the launch nobody writes `old` and `source`, and nothing
-        ///   else accesses `new`.
-        /// - `nx` and `ny` are at least 3 and at most `i32::MAX`, `rows` is at least 1,
-        ///   and `rows` times the grid's extent along y is less than 2³¹ more than `ny`.
-        /// - Blocks of [`MARCH_BLOCK`] threads; grid at most
-        ///   `(ceil(nx / (MARCH_BLOCK · points)), ceil(r / rows))`, and no less if every point is
-        ///   to be written; r is `ny` less the number of fixed walls at bottom and top, and points
-        ///   is [`march_points`].
-        #[kernel]
-        #[launch_bounds(MARCH_BLOCK, 4)]
-        pub unsafe fn $name(
-            old: *const $real,
-            source: *const $real,
-            new: *mut $real,
-            nx: u32,
-            ny: u32,
-            rows: u32,
-            plate: u32,
-            ratio: $real,
-        ) {
-            let vectors = march_points::<$real>(nx as usize) == $points;
-            let step = Step { ratio };
-            // SAFETY: forwarded word for word.
-            unsafe {
-                match (vectors, plate & SOURCE != 0) {
-                    (true, true) => {
-                        march::<$real, _, $points, true, true>(old, source, new, nx, ny, rows, plate, step);
-                    }
-                    (true, false) => {
-                        march::<$real, _, $points, true, false>(old, old, new, nx, ny, rows, plate, step);
-                    }
-                    (false, true) => {
-                        march::<$real, _, 1, true, true>(old, source, new, nx, ny, rows, plate, step);
-                    }
-                    (false, false) => {
-                        march::<$real, _, 1, true, false>(old, old, new, nx, ny, rows, plate, step);
-                    }
-                }
-            }
-        }
-    )+};
+/// A step in time. 7 operations per point.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct Step<T> {
+    /// `α Δt / h²`.
+    pub ratio: T,
 }
 
-kernels! {
-    heat2d_step_f32: f32, 4;
-    heat2d_step_f64: f64, 2;
+impl<T: Real> Step<T> {
+    /// The new value of the point, from the sum of its neighbours and its source.
+    #[inline(always)]
+    fn of<N: Neighbourhood<T>>(&self, n: &N, sum: N::Value) -> [N::Value; 1] {
+        let u = n.at::<0, 0, 0, 0>();
+        let change = u.fused(n.splat(T::from(-4.0)), sum);
+        [change.fused(n.splat(self.ratio), u)]
+    }
+}
+
+impl<T: Real> PointUpdate<T, 1, 1> for Step<T> {
+    const DIMENSIONS: usize = 2;
+    const REACH: [Reach; 1] = [Reach::star(1)];
+
+    #[inline(always)]
+    fn update<N: Neighbourhood<T>>(&self, n: &N) -> [N::Value; 1] {
+        self.of(n, neighbours(n))
+    }
+}
+
+/// The same with a source: the fields are u and h² q / α. 8 operations per point.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct HeatedStep<T> {
+    /// The step without the source.
+    pub step: Step<T>,
+}
+
+impl<T: Real> PointUpdate<T, 2, 1> for HeatedStep<T> {
+    const DIMENSIONS: usize = 2;
+    const REACH: [Reach; 2] = [Reach::star(1), Reach::POINT];
+
+    #[inline(always)]
+    fn update<N: Neighbourhood<T>>(&self, n: &N) -> [N::Value; 1] {
+        self.step.of(n, neighbours(n) + n.at::<1, 0, 0, 0>())
+    }
+}
+
+halo_stencil::stencil! {
+    /// One step in time in f32.
+    pub heat2d_step_f32: Step<f32>, f32, (old) -> (new) within unknowns
+}
+
+halo_stencil::stencil! {
+    /// One step in time in f64.
+    pub heat2d_step_f64: Step<f64>, f64, (old) -> (new) within unknowns
+}
+
+halo_stencil::stencil! {
+    /// One step in time with a source, in f32.
+    pub heat2d_heated_step_f32: HeatedStep<f32>, f32, (old, source) -> (new) within unknowns
+}
+
+halo_stencil::stencil! {
+    /// One step in time with a source, in f64.
+    pub heat2d_heated_step_f64: HeatedStep<f64>, f64, (old, source) -> (new) within unknowns
 }
 
 macro_rules! registered {
-    ($($name:ident: $real:ident;)+) => {$(
+    ($($name:ident: $real:ident, $computes:literal, $cost:expr $(, $why:literal)?;)+) => {$(
         crate::register! {
             $name: $real, Tuned,
-            "a step in time, with any walls and a source; rows in registers, marching along y",
-            // The extent along y is the number of computed rows.
-            geometry: |kernel, plate| {
-                let [nx, swept, _] = plate.extents;
-                Ok(super::march::Marches::of::<$real>(kernel, nx, swept)?.geometry)
-            },
-            cost: super::geometry::step_of_all::<$real>,
+            $computes,
+            geometry: crate::registry::march_of_stencil::<$real, 2, 1>,
+            cost: $cost,
             example: super::geometry::EXAMPLE,
-            tile: "256 vectors × 6 rows",
+            tile: "64 vectors × 8 rows",
+            $(unmeasured: $why,)?
         }
     )+};
 }
 
 registered! {
-    heat2d_step_f32: f32;
-    heat2d_step_f64: f64;
+    heat2d_step_f32: f32, "a step in time; rows in registers, marching along y", super::geometry::step::<f32>;
+    heat2d_step_f64: f64, "a step in time; rows in registers, marching along y", super::geometry::step::<f64>;
+    heat2d_heated_step_f32: f32, "the same, with a source", super::geometry::heated_step::<f32>;
+    heat2d_heated_step_f64: f64, "the same, with a source", super::geometry::heated_step::<f64>;
 }

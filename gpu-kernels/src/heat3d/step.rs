@@ -80,7 +80,7 @@ macro_rules! registered {
         crate::register! {
             $name: $real, Tuned,
             $computes,
-            geometry: crate::registry::march_of_stencil::<$real, 1>,
+            geometry: crate::registry::march_of_stencil::<$real, 3, 1>,
             cost: |body| crate::registry::cost_of_stencil::<$real>(body, $fields, $flops),
             example: Problem::volume(256, 256, 256),
             tile: "32 vectors × 8 rows",

@@ -115,7 +115,7 @@ macro_rules! registered {
         crate::register! {
             $name: $real, Tuned,
             $computes,
-            geometry: crate::registry::march_of_stencil::<$real, RADIUS>,
+            geometry: crate::registry::march_of_stencil::<$real, 3, RADIUS>,
             cost: |field| crate::registry::cost_of_stencil::<$real>(field, $fields, $flops),
             example: Problem::volume(256, 256, 256),
             tile: "32 vectors × 8 rows",

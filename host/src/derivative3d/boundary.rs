@@ -1,10 +1,10 @@
-//! Converts boundaries to the arguments of kernels.
+//! Converts boundaries to arguments of kernels.
 
 use crate::grid::Boundary;
 use gpu_kernels::derivative3d::RADIUS;
 use gpu_kernels::derivative3d::general::rule;
 
-/// The number of the boundary in kernels.
+/// The number that kernels use for the boundary.
 pub(super) const fn rule_of(boundary: Boundary) -> u32 {
     match boundary {
         Boundary::Periodic => rule::PERIODIC,
@@ -17,8 +17,8 @@ pub(super) const fn rule_of(boundary: Boundary) -> u32 {
     }
 }
 
-/// The fewest points of a periodic axis on which the 8th order's halo consists of points of the
-/// field: the radius of the stencil, and the end point stored twice.
+/// The fewest points of a periodic axis for which the 8th-order halo contains only points of the
+/// field: the radius of the stencil, plus the end point if it is stored twice.
 pub(super) const fn min_extent(boundary: Boundary) -> usize {
     RADIUS + boundary.overlap()
 }

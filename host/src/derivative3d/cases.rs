@@ -1,4 +1,4 @@
-//! The kernels with data for them, for tests and benchmarks that go through the table.
+//! The derivative kernels with test data, for tests and benchmarks that iterate over the table.
 
 use super::differences::FiniteDifferences3d;
 use super::operator::{Operator, Order};
@@ -13,10 +13,10 @@ use crate::subject::{
 use crate::{Buffer, DeviceKind, Error, Shape3};
 use gpu_kernels::derivative3d::general::{min_len, rule};
 
-/// The family.
+/// The family of derivatives.
 pub(crate) struct Cases;
 
-/// The boundaries that have no value, by their numbers in kernels.
+/// The boundaries without a value, indexed by their numbers in kernels.
 const BOUNDARIES: [Boundary; 6] = {
     let mut boundaries = [Boundary::OneSided; 6];
     boundaries[rule::PERIODIC as usize] = Boundary::Periodic;
@@ -27,8 +27,8 @@ const BOUNDARIES: [Boundary; 6] = {
     boundaries
 };
 
-/// Extents for gradients: around the radius, the vector, the tile of 32 lanes by some rows, and the
-/// segment.
+/// Extents for gradients: around the radius, the vector, the tile of 32 lanes by several rows, and
+/// the segment.
 const GRADIENT_EXTENTS: [[usize; 3]; 10] = [
     [4, 5, 5],
     [8, 6, 5],
@@ -42,14 +42,14 @@ const GRADIENT_EXTENTS: [[usize; 3]; 10] = [
     [16, 5, 131],
 ];
 
-/// The gradients that are also taken of zeros of either sign: sums begin with a product, not with
-/// the sum of 0 and a product, which is another zero.
+/// The extents for which gradients are also computed of fields of zeros of either sign. A sum must
+/// begin with a product: 0 plus a product can be a zero of the other sign.
 const ZEROS: [usize; 3] = [8, 17, 6];
 
-/// Other spacings along each axis.
+/// A different spacing along each axis.
 const SPACING: [f64; 3] = [0.3, 0.01, 7.0];
 
-/// The variant and the operator of a kernel: first derivatives, where it has several.
+/// The variant and the operator of a kernel; a first derivative, if it has several operators.
 fn kernel(entry: &Entry) -> (Variant, Operator) {
     let along = Axis::ALL.map(Operator::Derivative);
     let operators = along.iter().chain(&Operator::VECTOR_CALCULUS);
@@ -125,16 +125,17 @@ impl Subject for Cases {
     }
 }
 
-/// The periodic boundaries that an axis of `len` points can have.
+/// The periodic conventions possible on an axis of `len` points.
 fn conventions(len: usize) -> impl Iterator<Item = Boundary> {
     [Boundary::Periodic, Boundary::PeriodicWithEndpoint]
         .into_iter()
         .filter(move |boundary| len >= super::boundary::min_extent(*boundary))
 }
 
-/// For pencils: lengths around the radius, the tile and the block, and primes, with as many pencils
-/// as one, two and three tiles. For the others: extents around the radius, the vector, the warp,
-/// the step and the segment of the march and the block, along and across, multiples of 4 and not.
+/// For pencils: lengths around the radius, the tile and the block, and primes, with pencils for
+/// one, two and three tiles. For the others: extents around the radius, the vector, the warp, the
+/// step and the segment of the march and the block, along and across, both multiples of 4 and
+/// others.
 fn first(variant: Variant, axis: Axis) -> Vec<Problem> {
     let operator = Operator::Derivative(axis);
     let fits = |problem: &Problem| {
@@ -182,7 +183,7 @@ fn first(variant: Variant, axis: Axis) -> Vec<Problem> {
         .to_vec(),
     };
     problems.retain(fits);
-    // Several blocks come last.
+    // The problems with several blocks come last.
     problems.push(match variant.pencils() {
         Some(pencils) => along(axis, 16, [3 * pencils, 2]),
         None => Problem::volume(132, 34, 35),
@@ -196,20 +197,20 @@ fn gradients() -> Vec<Problem> {
     GRADIENT_EXTENTS.map(volume).into()
 }
 
-/// A rule for each axis, that of x first.
+/// The rules of three axes, x in the lowest byte.
 fn rules(nth: usize) -> u32 {
     let rule = |axis| ((nth + axis) % BOUNDARIES.len()) as u32;
     rule(0) | rule(1) << 8 | rule(2) << 16
 }
 
-/// All rules and radii, on the shortest allowed axis and on longer ones; at the end more than one
+/// All rules and radii, on the shortest allowed axis and on longer ones; at the end, more than one
 /// block along each axis.
 fn derivatives(axis: Axis) -> Vec<Problem> {
     let mut problems = Vec::new();
     for nth in 0..BOUNDARIES.len() {
         let rules = rules(nth + BOUNDARIES.len() - axis.index());
         for radius in 1..=4 {
-            // Nothing is launched along an axis of one point.
+            // The kernels are not launched along an axis of one point.
             let min = min_len(radius, 1, nth as u32).max(2);
             for (more, sides) in [
                 (0, [3, 2]),
@@ -230,7 +231,7 @@ fn derivatives(axis: Axis) -> Vec<Problem> {
 }
 
 /// All rules, on the shortest allowed axis and on longer ones, around the vector, the step and the
-/// segment; across it rows and planes with and without partial columns; then several blocks.
+/// segment; across the axis, rows and planes with and without partial columns; then several blocks.
 fn any_boundary(entry: &Entry, axis: Axis) -> Vec<Problem> {
     let points = match entry.scalar {
         ScalarType::F64 => 2,
@@ -243,7 +244,7 @@ fn any_boundary(entry: &Entry, axis: Axis) -> Vec<Problem> {
     let mut problems = Vec::new();
     for nth in 0..BOUNDARIES.len() {
         let rules = rules(nth + BOUNDARIES.len() - axis.index());
-        // Nothing is launched along an axis of one point.
+        // The kernels are not launched along an axis of one point.
         let min = min_len(4, 1, nth as u32).max(2);
         let lengths = [
             (min, [3, 2]),
@@ -272,8 +273,8 @@ fn any_boundary(entry: &Entry, axis: Axis) -> Vec<Problem> {
     problems
 }
 
-/// All radii, rules in turn, and odd extents; then several blocks along each axis, with rows of
-/// whole accesses, of pairs of points, and of neither.
+/// All radii, with the rules in turn, and odd extents; then several blocks along each axis, with
+/// rows of whole vectors, of whole pairs of points, and of neither.
 fn operators() -> Vec<Problem> {
     let all_one_sided = rule::ONE_SIDED | rule::ONE_SIDED << 8 | rule::ONE_SIDED << 16;
     let mut problems = Vec::new();
@@ -294,7 +295,7 @@ fn operators() -> Vec<Problem> {
     problems
 }
 
-/// This number of fields of random numbers.
+/// `count` fields of random numbers.
 fn fields<T: Scalar>(
     count: usize,
     shape: Shape3,
@@ -305,8 +306,8 @@ fn fields<T: Scalar>(
     Ok((0..count).map(&mut field).collect())
 }
 
-/// An operator by a kernel, and the port's result: for operators on several axes, sums or
-/// differences of derivatives along one axis each.
+/// An operator by a kernel, and the port's result; for operators on several axes, the sums or
+/// differences of the port's derivatives along single axes.
 fn case<T: Scalar>(
     differences: &FiniteDifferences3d<T>,
     variant: Variant,
@@ -342,8 +343,8 @@ fn case<T: Scalar>(
     })
 }
 
-/// A kernel for any boundary. The general ones compute both orders of a derivative, or the one that
-/// the axis is long enough for.
+/// A kernel for any boundary. The general kernels compute both orders of a derivative, or only the
+/// order for which the axis is long enough.
 fn any_rules<T: Scalar>(
     variant: Variant,
     operator: Operator,
@@ -370,7 +371,7 @@ fn any_rules<T: Scalar>(
         .collect()
 }
 
-/// Derivatives along one axis each by the port, and their sums or differences.
+/// Computes the derivatives along single axes with the port, and adds or subtracts them.
 fn by_definition<T: Scalar>(
     differences: &FiniteDifferences3d<T>,
     operator: Operator,
@@ -379,7 +380,7 @@ fn by_definition<T: Scalar>(
     const X: Axis = Axis::X;
     const Y: Axis = Axis::Y;
     const Z: Axis = Axis::Z;
-    // For each output the derivatives: the field, and the axis.
+    // For each output its derivatives: the field and the axis.
     let along;
     let terms: &[&[(usize, Axis)]] = match operator {
         Operator::Derivative(axis) | Operator::SecondDerivative(axis) => {

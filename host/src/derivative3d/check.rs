@@ -1,4 +1,4 @@
-//! Checks the arguments of a launch.
+//! Checks the fields of a launch of derivative kernels.
 
 use super::operator::Operator;
 use crate::axis::Axis;
@@ -15,52 +15,52 @@ pub(super) const OPERATION: &str = "derivative3d";
 pub(super) const READ: &str = "derivative3d: f";
 pub(super) const WRITTEN: &str = "derivative3d: df";
 
-/// The tables for one order of derivative, along x, y and z.
+/// The tables of weights for one order of derivative, along x, y and z.
 pub(super) type Tables<T> = [[T; TABLE_LEN]; 3];
 
-/// The stencils of one order, as arguments of kernels.
+/// The stencils of one order of derivative, as arguments of kernels.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Stencils<'a, T> {
     pub shape: Shape3,
     pub radius: u32,
     /// The boundaries of the axes.
     pub boundaries: [Boundary; 3],
-    /// The same as a number for kernels, that of x in the lowest byte.
+    /// The same as a number for kernels; x is the lowest byte.
     pub rules: u32,
     pub tables: &'a Tables<T>,
 }
 
 impl<T: Copy> Stencils<'_, T> {
-    /// The problem, for the table of kernels.
+    /// The problem in terms of the kernel table.
     pub(super) const fn problem(&self) -> Problem {
         let Shape3 { nx, ny, nz } = self.shape;
         Problem::volume(nx, ny, nz).with_stencil(self.radius, self.rules)
     }
 
-    /// The extents as kernels take them; they fit, because the geometry has checked them.
+    /// The extents in the kernels' type; they fit, because the geometry has checked them.
     pub(super) const fn extents(&self) -> [u32; 3] {
         let Shape3 { nx, ny, nz } = self.shape;
         [nx as u32, ny as u32, nz as u32]
     }
 
-    /// The weights in the middle of an axis for stencils of 8th order, nearest first.
+    /// The weights of 8th order inside the axis, the nearest neighbour first.
     pub(super) fn weights(&self, axis: Axis) -> [T; RADIUS] {
         std::array::from_fn(|m| self.tables[axis.index()][m])
     }
 
-    /// The rule of an axis.
+    /// The boundary rule of an axis.
     pub(super) const fn rule(&self, axis: Axis) -> u32 {
         self.rules >> (8 * axis.index()) & 0xff
     }
 
-    /// Points of the period that are stored twice.
+    /// The number of points of the period that are stored twice.
     pub(super) const fn overlap(&self, axis: Axis) -> u32 {
         self.boundaries[axis.index()].overlap() as u32
     }
 }
 
-/// Fields that fit a plan: of its shape, on its device, as many as the operator has. A kernel of
-/// the plan may be launched on them. Only the check makes this type.
+/// Fields that fit a plan: its shape, its device, and the number of fields of the operator. A
+/// kernel of the plan may be launched on them. Only the check can make this type.
 #[derive(Debug)]
 pub struct Checked<'a, 'w, T: Element> {
     stencils: Stencils<'a, T>,
@@ -70,12 +70,12 @@ pub struct Checked<'a, 'w, T: Element> {
 }
 
 impl<'a, 'w, T: Element> Checked<'a, 'w, T> {
-    /// `stencils` belong to the operator's order; their axes are long enough for them.
+    /// `stencils` must have the operator's order, and their axes must be long enough for it.
     ///
     /// # Errors
     ///
-    /// [`Error::ShapeMismatch`], [`Error::LengthMismatch`] and [`Error::DeviceMismatch`] for
-    /// buffers that do not fit.
+    /// [`Error::ShapeMismatch`], [`Error::LengthMismatch`] or [`Error::DeviceMismatch`] for buffers
+    /// that do not fit.
     pub(super) fn new(
         device: &Device,
         stencils: Stencils<'a, T>,

@@ -1,9 +1,9 @@
-//! The CPU ports: compute derivatives tile by tile. Where the stencil allows it, all rows of a tile
-//! are one loop.
+//! The CPU port of derivatives, tile by tile. Where the stencil allows it, one loop covers all rows
+//! of a tile.
 //!
-//! Written from the formulas and not from the kernels, which are checked against them. The order of
-//! operations is part of the definition. It is the same whether a loop runs over the points of a
-//! row or over the terms of a sum.
+//! It is written from the formulas, not from the kernels, because the kernels are checked against
+//! it. The order of operations is part of the definition; it is the same for loops over the points
+//! of a row and for loops over the terms of a sum.
 #![forbid(unsafe_code)]
 
 use super::operator::{Operator, Order};
@@ -17,7 +17,7 @@ use std::array::from_fn;
 use std::marker::PhantomData;
 use std::ops::Range;
 
-/// Points of the windows around the ends of a row.
+/// Points of the window at each end of a row.
 const WINDOW: usize = 3 * RADIUS;
 
 /// The most terms of a one-sided sum: a second derivative of 8th order.
@@ -30,14 +30,14 @@ const AHEAD: usize = 1;
 const BEHIND: usize = AHEAD + RADIUS;
 const ROWS: usize = BEHIND + RADIUS;
 
-/// The same for the second of two stencils.
+/// The same for the second stencil of a pair.
 const BEHIND_ALONG_Z: usize = ROWS + RADIUS;
 const BOTH: usize = BEHIND_ALONG_Z + RADIUS;
 
-/// The most points of the copy of short rows.
+/// The most points in the copy of short rows.
 const SHORT: usize = 16 * WINDOW;
 
-/// The number of points computed at a time whose neighbours have the value beyond an end.
+/// The number of points computed at a time from a constant value beyond an end.
 const VALUES: usize = 512;
 
 /// The number of points computed at a time in a one-sided sum.
@@ -57,16 +57,16 @@ pub struct Stencil<'p, T> {
 
 /// The values beyond the ends of an axis.
 pub(super) enum Beyond<'p, T> {
-    /// Points of the field: the images of -1, -2, … and of n, n+1, …
+    /// Points of the field: the indices that stand for -1, -2, … and for n, n+1, …
     Points([[usize; RADIUS]; 2]),
     /// A constant.
     Value(T),
-    /// None: near an end the stencil has other weights. For each distance from the end there is a
-    /// row of weights for the points from the end on; rows are `apart` elements apart.
+    /// None: near an end the stencil has other weights. Each distance from the end has a row of
+    /// weights for the points counted from the end; rows are `apart` elements apart.
     Nothing { weights: &'p [T], apart: usize },
 }
 
-/// Stores a derivative, or adds it, at its point.
+/// Stores a derivative at its point, or adds it there.
 trait Put {
     fn put<V: Value>(so_far: V, derivative: V) -> V;
 }
@@ -104,14 +104,14 @@ impl Put for Subtracted {
     }
 }
 
-/// The port for fields of a type. (Its functions are compiled in this crate, whatever the
-/// optimisation of the calling crate.)
+/// The port for fields of one type. (Its functions are compiled in this crate, whatever the
+/// optimisation level of the calling crate.)
 pub trait Port: Number {
-    /// The derivative of `f` into `df`, both of the stencil's shape.
+    /// Writes the derivative of `f` to `df`; both have the stencil's shape.
     fn along(stencil: &Stencil<'_, Self>, stores: Stores, f: &[Self], df: &mut [Self]);
 
-    /// Computes `operator`, with its stencils for x, y and z, on as many fields of their shape as
-    /// it reads and writes.
+    /// Computes `operator`, with its stencils for x, y and z. The fields have the stencils' shape,
+    /// and there are as many as the operator reads and writes.
     fn operator(
         stencils: &[Stencil<'_, Self>; 3],
         operator: Operator,
@@ -157,11 +157,11 @@ macro_rules! ports {
 
 ports!(f32, f64);
 
-/// The derivative of `f` into `df`, both of the stencil's shape.
+/// Writes the derivative of `f` to `df`; both have the stencil's shape.
 fn along<T: Number>(stencil: &Stencil<'_, T>, stores: Stores, f: &[T], df: &mut [T]) {
     let (march, stores) = match stencil.axis {
-        // The ends of rows, every few lines, are computed twice: all points would go through a
-        // scratch, which costs more than it saves.
+        // The ends of rows, every few cache lines, are stored twice. Non-temporal stores would need
+        // a scratch copy of all points, which costs more than it saves.
         Axis::X => (March::OverPlanes, Stores::Ordinary),
         Axis::Y => (March::OverPlanes, stores),
         Axis::Z => (March::AlongZ, stores),
@@ -171,8 +171,8 @@ fn along<T: Number>(stencil: &Stencil<'_, T>, stores: Stores, f: &[T], df: &mut 
     });
 }
 
-/// Computes `operator`, with its stencils for x, y and z, on as many fields of their shape as it
-/// reads and writes.
+/// Computes `operator`, with its stencils for x, y and z. The fields have the stencils' shape, and
+/// there are as many as the operator reads and writes.
 fn operator<T: Number>(
     [x, y, z]: &[Stencil<'_, T>; 3],
     operator: Operator,
@@ -235,8 +235,8 @@ fn operator<T: Number>(
                 |tile, [mut cx, mut cy, mut cz]| {
                     y.tile::<Set>(w, tile, cx.begin());
                     z.tile::<Subtracted>(v, tile, cx);
-                    // Along x a tile is computed as one line, and the ends of its rows twice: so it
-                    // must come first.
+                    // Along x a tile is computed as one line, and the ends of its rows are stored
+                    // twice, so x must come first.
                     x.tile::<Negated>(w, tile, cy.begin());
                     z.tile::<Added>(u, tile, cy);
                     x.tile::<Set>(v, tile, cz.begin());
@@ -249,9 +249,9 @@ fn operator<T: Number>(
 }
 
 impl<T: Number> Stencil<'_, T> {
-    /// The derivatives of the tile's points of `f`, stored or added to `out` by `P`.
+    /// Stores the derivatives of `f` at the tile's points in `out`, or adds them, as `P` says.
     ///
-    /// Along x, `out` must not be added to: the ends of rows are stored twice.
+    /// Along x, `P` must not add to `out`, because the ends of rows are stored twice.
     fn tile<P: Put>(&self, f: &[T], tile: &Tile, mut out: Part<'_, '_, T>) {
         let Shape3 { nx, ny, .. } = self.shape;
         let rows = |j: usize, k: usize, len: usize| &f[(k * ny + j) * nx..][..len];
@@ -261,7 +261,7 @@ impl<T: Number> Stencil<'_, T> {
                 self.along_rows::<P>(rows(first, k, len), out.draft());
                 out.finish();
             }
-            // All rows at once, except those near an end.
+            // All rows at once, except rows near an end.
             Axis::Y => {
                 let inside = self.inside(ny);
                 let begin = inside.start.clamp(first, tile.rows.end);
@@ -298,7 +298,7 @@ impl<T: Number> Stencil<'_, T> {
         }
     }
 
-    /// The range of a tile's rows that are near no end along y (this axis) nor along z. It is empty
+    /// The range of a tile's rows that are far from the ends of y (this axis) and of z. It is empty
     /// unless both stencils are of 8th order.
     fn both_inside(&self, z: &Self, tile: &Tile) -> [usize; 2] {
         let Range { start, end } = self.inside(self.shape.ny);
@@ -311,7 +311,7 @@ impl<T: Number> Stencil<'_, T> {
         [begin, end.clamp(begin, tile.rows.end)]
     }
 
-    /// Stores the derivative along y (this one) and then adds that along z.
+    /// Stores the derivative along y (this stencil), then adds the one along z.
     fn both<P: Put>(&self, z: &Self, f: &[T], tile: &Tile, out: Part<'_, '_, T>) {
         let Shape3 { nx, ny, .. } = self.shape;
         let (first, len) = (tile.rows.start, tile.rows.len() * nx);
@@ -329,9 +329,9 @@ impl<T: Number> Stencil<'_, T> {
         }
     }
 
-    /// Computes all rows near an end at once; the first of them is row `first` of `n`. Copies the
-    /// rows around them and the images of rows beyond the end into one array, and applies the
-    /// stencil to it. Returns `out` if there is nothing beyond the end.
+    /// Computes all rows near an end at once; the first is row `first` of `n`. It copies the rows
+    /// around them, and the rows that the boundary puts beyond the end, into one array and applies
+    /// the stencil to that. It returns `out` if the boundary has nothing beyond the end.
     fn short_rows_near_end<'f, 'tile, 'out, P: Put>(
         &self,
         first: usize,
@@ -365,13 +365,13 @@ impl<T: Number> Stencil<'_, T> {
         None
     }
 
-    /// The points of an axis of `n` whose neighbours are all inside.
+    /// The points of an axis of `n` points whose neighbours are all inside.
     fn inside(&self, n: usize) -> Range<usize> {
         self.radius..n.saturating_sub(self.radius)
     }
 
-    /// Computes the points `p`, near an end, of as many lines as `at` has elements: rows, or more
-    /// of `len` points.
+    /// Computes the points at index `p`, near an end, of `len` lines along the axis. `at(q)` is the
+    /// slice of the lines' points at index q.
     fn near_end<'f, P: Put>(
         &self,
         p: usize,
@@ -428,8 +428,8 @@ impl<T: Number> Stencil<'_, T> {
         }
     }
 
-    /// The terms of the one-sided sum at point `p`, each a weight and a point, and whether
-    /// the derivative is the negative of the sum.
+    /// The terms of the one-sided sum at point `p`, each a weight and a point, and whether the
+    /// derivative is the negative of the sum.
     #[inline(always)]
     fn end_terms<'w>(
         &self,
@@ -446,7 +446,7 @@ impl<T: Number> Stencil<'_, T> {
             .enumerate()
             .filter(move |(q, _)| *q != from_end);
         let terms = others.map(move |(q, weight)| (*weight, if at_first { q } else { n - 1 - q }));
-        // Seen from the other end, a first derivative has the opposite sign.
+        // Seen from the other end, a first derivative changes its sign.
         (terms, self.order == Order::First && !at_first)
     }
 
@@ -471,7 +471,7 @@ impl<T: Number> Stencil<'_, T> {
         T: 'f,
     {
         let rows: [_; ROWS] = from_fn(|row| match row {
-            // A shorter stencil does not use its outer rows.
+            // A shorter stencil does not use the outer rows.
             AHEAD..BEHIND if row - AHEAD < R => at((row - AHEAD) as isize + 1),
             BEHIND..ROWS if row - BEHIND < R => at(-((row - BEHIND) as isize) - 1),
             _ => at(0),
@@ -483,7 +483,7 @@ impl<T: Number> Stencil<'_, T> {
         }
     }
 
-    /// Along consecutive rows: as one loop, then their ends.
+    /// The derivative along consecutive rows: all as one loop, then their ends.
     fn along_rows<P: Put>(&self, f: &[T], out: &mut [T]) {
         let (len, radius) = (f.len(), self.radius);
         if len > 2 * radius {
@@ -514,9 +514,9 @@ impl<T: Number> Stencil<'_, T> {
 }
 
 // These loops are functions, not closures: the types of their arguments tell the compiler that they
-// do not overlap, and without that it does not vectorise.
+// do not overlap, and otherwise it does not vectorise.
 
-/// The central stencil of `R` points to either side at one point.
+/// The central stencil with `R` points on either side, at one point.
 #[inline(always)]
 fn sum<V: Value, const R: usize, const SECOND: bool>(
     weight: impl Fn(usize) -> V,
@@ -541,7 +541,7 @@ fn sum<V: Value, const R: usize, const SECOND: bool>(
     sum
 }
 
-/// [`sum`], stored or added by `P`.
+/// [`sum`], stored or added as `P` says.
 struct Central<T, P, const R: usize, const SECOND: bool> {
     weights: [T; R],
     put: PhantomData<P>,
@@ -611,7 +611,7 @@ impl<T: Number, P: Put, const SECOND: bool> Formula<T> for Both<T, P, SECOND> {
     }
 }
 
-/// The one-sided sum of `terms`, each a weight and a slice of values, for the points `here`.
+/// The one-sided sum of `terms`, each a weight and a slice of values, at the points `here`.
 #[inline(always)]
 fn one_sided<T: Number, P: Put>(out: &mut [T], here: &[T], terms: &[(T, &[T])], negative: bool) {
     let blocks = out.chunks_mut(BLOCK).zip(here.chunks(BLOCK));
@@ -643,7 +643,7 @@ fn row_ends<T: Number, P: Put, const R: usize, const SECOND: bool>(
 ) {
     let n = stencil.shape.nx;
     let weights: [T; R] = from_fn(|m| stencil.weights[m]);
-    // A very short row has fewer.
+    // A very short row has fewer points.
     let points = R.min(n);
     for (f, out) in f.chunks_exact(n).zip(out.chunks_exact_mut(n)) {
         if let Beyond::Nothing { weights, apart } = stencil.beyond {
@@ -662,16 +662,16 @@ fn row_ends<T: Number, P: Put, const R: usize, const SECOND: bool>(
             }
             continue;
         }
-        // The value `m` points beyond the first or the last end.
+        // The value at point `m`, counted from 0, beyond the first or the last end.
         let beyond = |end: usize, m: usize| match &stencil.beyond {
             Beyond::Value(value) => *value,
             Beyond::Points(points) => f[points[end][m]],
             Beyond::Nothing { .. } => unreachable!("one-sided stencils stay inside"),
         };
-        // The window begins `R` points before its first computed point.
+        // The window begins `R` points before the first point it computes.
         let mut window = [T::ZERO; WINDOW];
-        // Except in very short rows the windows have constant lengths; otherwise these few points
-        // would take as long as many others.
+        // Except in very short rows, the windows have constant lengths; with variable lengths these
+        // few points would take as long as many others.
         if n >= 2 * R {
             for m in 0..R {
                 window[R - 1 - m] = beyond(0, m);
@@ -698,7 +698,8 @@ fn row_ends<T: Number, P: Put, const R: usize, const SECOND: bool>(
     }
 }
 
-/// The central stencil for the points `out`; the first of them is point `R` of the window.
+/// Applies the central stencil to the window and writes the points `out`; `out[0]` is point `R` of
+/// the window.
 #[inline(always)]
 fn window_sums<T: Number, P: Put, const R: usize, const SECOND: bool>(
     weights: [T; R],

@@ -1,4 +1,4 @@
-//! `FiniteDifferences3d`: a grid, and the order of accuracy of the derivatives on it.
+//! Describes a computation of derivatives: `FiniteDifferences3d`, a grid and an order of accuracy.
 
 use super::boundary;
 use super::check::{OPERATION, Stencils, Tables};
@@ -19,22 +19,21 @@ use gpu_kernels::derivative3d::general::{
 use gpu_kernels::derivative3d::geometry::derivatives;
 use gpu_kernels::registry::Cost;
 
-/// The name of the spacings in errors.
+/// The names of the spacings in errors.
 const SPACINGS: [&str; 3] = ["spacing along x", "spacing along y", "spacing along z"];
 
-/// The name of the boundaries in errors.
+/// The names of the boundaries in errors.
 const BOUNDARIES: [&str; 3] = ["boundary along x", "boundary along y", "boundary along z"];
 
-/// Derivatives on a grid, of this order of accuracy, in `f32` or `f64`.
+/// The derivatives on a grid, with an order of accuracy, in `f32` or `f64`.
 ///
-/// The grid has the shape of the fields, the spacings and the boundaries of each axis.
-/// [`plan`](Self::plan) makes a [`Plan`](super::Plan) of it for a device, which computes on
-/// buffers; the calls named `…_of` compute on fields of the host.
+/// The grid gives the shape of the fields, the spacings, and the boundary of each axis.
+/// [`plan`](Self::plan) makes a [`Plan`](super::Plan) for a device, which computes on buffers; the
+/// methods called `…_of` compute on fields in host memory.
 ///
-/// A field in the unit U on a grid whose spacings are in the unit L has first
-/// derivatives in U / L and second derivatives in U / L². Fields and buffers hold
-/// `nx * ny * nz` elements, x fastest. Weights come from
-/// [`finite_difference`](crate::finite_difference) (Fornberg 1988).
+/// A field in the unit U on a grid with spacings in the unit L has first derivatives in U / L and
+/// second derivatives in U / L². Fields and buffers hold `nx * ny * nz` elements, x fastest. The
+/// weights come from [`finite_difference`](crate::finite_difference) (Fornberg 1988).
 ///
 /// ```text
 /// first:   df[p] = Σ w[m] (f[p+m] - f[p-m])                    m = 1 … r
@@ -43,21 +42,21 @@ const BOUNDARIES: [&str; 3] = ["boundary along x", "boundary along y", "boundary
 ///          df[p] = Σ w[p][q] (f[q] - f[p])                     q = 0 … 2r+order-1, q ≠ p
 /// ```
 ///
-/// with r half the order of accuracy and the weights over the spacing to the power of the
-/// derivative's order. The terms are added in this order, by fused multiply-adds, on every device,
-/// so all give the same bits. Since weights add up to 0, subtracting the point itself changes only
-/// the rounding: a constant has the derivative 0 exactly.
+/// where r is half the order of accuracy, and each weight is divided by the spacing to the power of
+/// the derivative's order. Every device adds the terms in this order with fused multiply-adds, so
+/// all results have the same bits. The weights add up to 0, so subtracting the point itself changes
+/// only the rounding, and a constant has the derivative 0 exactly.
 ///
 /// **An axis of one point** has no derivative, whatever its boundary: derivatives along it are 0,
 /// and gradient, divergence, curl and Laplacian are those of a field of fewer dimensions. Its
-/// spacing is not used. (A Laplacian then multiplies the value of each point by 0: where the value,
-/// or its double, is not finite, the Laplacian is NaN.)
+/// spacing is not used. (A Laplacian then multiplies the value of each point by 0: if the value or
+/// its double is not finite, the Laplacian is NaN.)
 ///
-/// **NaN and infinities** are not looked for. They spread as far as the stencils reach, and no
-/// farther. A NaN at one point makes NaN of the derivatives at all points whose stencil reads it,
-/// across a periodic end as well. A first derivative between the ends does not read its own point;
-/// a second derivative and a one-sided first one do. All devices have NaNs at the same points;
-/// their bits depend on the processor.
+/// **NaN and infinities** are not checked for. They spread exactly as far as the stencils reach. A
+/// NaN at one point makes NaN of the derivatives at all points whose stencils read it, also across
+/// a periodic end. A first derivative away from the ends does not read its own point; a second
+/// derivative and a one-sided first derivative do. All devices have NaNs at the same points; the
+/// bits of a NaN depend on the processor.
 ///
 /// ```
 /// use halo_gpu::derivative3d::FiniteDifferences3d;
@@ -98,7 +97,7 @@ pub struct FiniteDifferences3d<T: Scalar> {
 }
 
 impl<T: Scalar> FiniteDifferences3d<T> {
-    /// Derivatives on a grid, of the 8th order.
+    /// Derivatives of 8th order on a grid.
     ///
     /// ```
     /// use halo_gpu::derivative3d::FiniteDifferences3d;
@@ -126,9 +125,9 @@ impl<T: Scalar> FiniteDifferences3d<T> {
     /// # Errors
     ///
     /// [`Error::InvalidParameter`] if the two ends of an axis have different boundaries, which the
-    /// kernels do not support; for [`Boundary::DirichletOnPoint`]; for a spacing with which a
-    /// weight of the first derivative leaves the range of `T`; and for a Dirichlet value outside
-    /// that range.
+    /// kernels do not support; for [`Boundary::DirichletOnPoint`]; if a weight of the first
+    /// derivative, divided by the spacing, is outside the range of `T`; and if a Dirichlet value is
+    /// outside that range.
     pub fn new(grid: &Grid3) -> Result<Self, Error> {
         let mut boundaries = [Boundary::Periodic; 3];
         for axis in Axis::ALL {
@@ -161,8 +160,8 @@ impl<T: Scalar> FiniteDifferences3d<T> {
         .with_tables()
     }
 
-    /// The same with another order of accuracy p: the error is proportional to the spacing to the
-    /// power of p.
+    /// The same derivatives with another order of accuracy p: the error is proportional to the p-th
+    /// power of the spacing.
     ///
     /// ```
     /// use halo_gpu::derivative3d::FiniteDifferences3d;
@@ -179,7 +178,7 @@ impl<T: Scalar> FiniteDifferences3d<T> {
     /// # Errors
     ///
     /// [`Error::InvalidParameter`] unless it is 2, 4, 6 or 8, or if a weight of the first
-    /// derivative leaves the range of `T`.
+    /// derivative is outside the range of `T`.
     pub fn with_accuracy(mut self, accuracy: u32) -> Result<Self, Error> {
         if !matches!(accuracy, 2 | 4 | 6 | 8) {
             return Err(Error::InvalidParameter {
@@ -217,9 +216,9 @@ impl<T: Scalar> FiniteDifferences3d<T> {
         self.accuracy as usize / 2
     }
 
-    /// The cost of an operator: the least bytes, with each point of its fields read once and of
-    /// each result written once; and the floating-point operations, a fused multiply-add counted as
-    /// two. Each is at most `u64::MAX`.
+    /// The cost of an operator: the fewest bytes, if each point of its fields is read once and each
+    /// result is written once, and the floating-point operations, where a fused multiply-add counts
+    /// as two. Each is at most `u64::MAX`.
     ///
     /// ```
     /// use halo_gpu::derivative3d::{FiniteDifferences3d, Operator};
@@ -249,13 +248,13 @@ impl<T: Scalar> FiniteDifferences3d<T> {
         derivatives::<T>(&problem, 1, 1, 1, 2)
     }
 
-    /// Whether the axis has only one point, and so no derivative.
+    /// Whether the axis has only one point and therefore no derivative.
     const fn is_absent(&self, axis: Axis) -> bool {
         axis.extent(self.shape()) == 1
     }
 
-    /// The boundary of `axis` for kernels and port. An absent axis has the constant 0, which needs
-    /// no more points and gives a first derivative of 0.
+    /// The boundary of `axis` for kernels and port. An axis of one point gets the constant 0, which
+    /// needs no more points and gives a first derivative of 0.
     fn rule_along(&self, axis: Axis) -> Boundary {
         if self.is_absent(axis) {
             Boundary::Dirichlet(0.0)
@@ -264,7 +263,7 @@ impl<T: Scalar> FiniteDifferences3d<T> {
         }
     }
 
-    /// The stencils of this order, as the kernels take them.
+    /// The stencils for this order of derivative, in the form that kernels take.
     pub(super) fn stencils(&self, order: Order) -> Stencils<'_, T> {
         let rules =
             Axis::ALL.map(|axis| boundary::rule_of(self.rule_along(axis)) << (8 * axis.index()));
@@ -277,13 +276,13 @@ impl<T: Scalar> FiniteDifferences3d<T> {
         }
     }
 
-    /// An error for axes along which the operator has no derivative.
+    /// Returns an error if the operator has no derivative along one of its axes.
     pub(super) fn check(&self, operator: Operator) -> Result<(), Error> {
         let mut axes = operator.axes();
         axes.try_for_each(|axis| self.check_axis(axis, operator.order()))
     }
 
-    /// Whether the results of an operator are 0, whatever the field.
+    /// Whether an operator gives 0 for every field.
     pub(super) fn is_zero(&self, operator: Operator) -> bool {
         operator.axis().is_some_and(|axis| self.is_absent(axis))
     }
@@ -293,7 +292,8 @@ impl<T: Scalar> FiniteDifferences3d<T> {
         self.boundaries
     }
 
-    /// Runs the port on fields of this shape, as many as the operator has. `check` has succeeded.
+    /// Runs the port on fields of this shape, as many as the operator reads and writes.
+    /// [`check`](Self::check) has succeeded.
     pub(super) fn on_cpu(&self, operator: Operator, inputs: &[&[T]], outputs: &mut [&mut [T]]) {
         if self.is_zero(operator) {
             outputs.iter_mut().for_each(|out| out.fill(T::zeroed()));
@@ -311,18 +311,18 @@ impl<T: Scalar> FiniteDifferences3d<T> {
         }
     }
 
-    /// The stencil of this order along `axis`, as the port takes it.
+    /// The stencil for this order of derivative along `axis`, in the form that the port takes.
     pub(super) fn stencil(&self, axis: Axis, order: Order) -> Stencil<'_, T> {
         let (boundary, table) = (self.rule_along(axis), self.table(axis, order));
         ends::stencil(self.shape(), axis, order, self.radius(), boundary, table)
     }
 
-    /// The table of `axis` for this order.
+    /// The weights of `axis` for this order of derivative.
     fn table(&self, axis: Axis, order: Order) -> &[T; TABLE_LEN] {
         &self.tables[order as usize - 1][axis.index()]
     }
 
-    /// Fills the tables.
+    /// Computes the tables.
     fn with_tables(mut self) -> Result<Self, Error> {
         for order in [Order::First, Order::Second] {
             for axis in Axis::ALL {
@@ -335,8 +335,8 @@ impl<T: Scalar> FiniteDifferences3d<T> {
         Ok(self)
     }
 
-    /// The weights over the spacing to the power of the order, divided in f64 and
-    /// rounded once; 0 along an axis that is absent.
+    /// The weights divided by the spacing to the power of the order, divided in f64 and rounded
+    /// once; 0 along an axis of one point.
     fn new_table(&self, axis: Axis, order: Order) -> Result<[T; TABLE_LEN], Error> {
         if self.is_absent(axis) {
             return Ok([T::zeroed(); TABLE_LEN]);
@@ -351,7 +351,7 @@ impl<T: Scalar> FiniteDifferences3d<T> {
             *entry = T::nearest(weight / scale);
         }
         if boundary == Boundary::OneSided {
-            // One point more than the order of accuracy for each order of derivative.
+            // Each order of derivative needs one point more than the order of accuracy.
             let last = 2 * radius + derivative as i32 - 1;
             let rows = table[TABLE_ENDS..].chunks_mut(MAX_END_POINTS);
             for (p, row) in (0..radius).zip(rows) {
@@ -365,15 +365,15 @@ impl<T: Scalar> FiniteDifferences3d<T> {
         Ok(table)
     }
 
-    /// An error for spacings with which a weight is 0 or infinite.
+    /// Returns an error if a weight divided by the spacing is 0 or infinite.
     fn check_weights(&self, axis: Axis, order: Order) -> Result<(), Error> {
         if self.is_absent(axis) {
             return Ok(());
         }
         let table = self.table(axis, order);
-        // Rows for ends also hold zeros, where there is no such row or where a row is shorter, and
-        // the weight of the point itself may be 0 too. The smallest weight of a row is at least a
-        // thousandth of the middle's.
+        // The rows for ends also hold zeros, where a row is unused or shorter, and the weight of
+        // the point itself may be 0 too. The smallest weight of a row is at least a thousandth of
+        // the middle one.
         let middle = table[..self.radius()].iter();
         let ends = table[TABLE_ENDS..TABLE_FIXED]
             .iter()
@@ -393,7 +393,7 @@ impl<T: Scalar> FiniteDifferences3d<T> {
         })
     }
 
-    /// An error for an axis that has no derivative of this order.
+    /// Returns an error if the axis has no derivative of this order.
     fn check_axis(&self, axis: Axis, order: Order) -> Result<(), Error> {
         let boundary = self.boundaries[axis.index()];
         let (given, required) = (
@@ -415,7 +415,7 @@ impl<T: Scalar> FiniteDifferences3d<T> {
     }
 }
 
-/// The value of a Dirichlet boundary must be a number of `T`.
+/// Returns an error if the value of a Dirichlet boundary is outside the range of `T`.
 fn check_value<T: Scalar>(boundary: Boundary) -> Result<(), Error> {
     const PARAMETER: &str = "the value of a Dirichlet boundary";
     let value = boundary.dirichlet_value();

@@ -1,4 +1,4 @@
-//! Makes the CPU port's stencils: weights, and the values beyond the ends.
+//! Makes the stencils of the CPU port: the weights, and the values beyond the ends.
 #![forbid(unsafe_code)]
 
 use super::cpu::{Beyond, Stencil};
@@ -10,7 +10,7 @@ use crate::scalar::Scalar;
 use gpu_kernels::derivative3d::general::{MAX_END_POINTS, TABLE_ENDS, TABLE_FIXED, TABLE_LEN};
 use std::array::from_fn;
 
-/// The stencil along `axis`, of these weights and this boundary.
+/// The stencil along `axis` with these weights and this boundary.
 pub(super) fn stencil<T: Scalar>(
     shape: Shape3,
     axis: Axis,
@@ -20,7 +20,7 @@ pub(super) fn stencil<T: Scalar>(
     table: &[T; TABLE_LEN],
 ) -> Stencil<'_, T> {
     let n = axis.extent(shape);
-    // Points beyond the radius do not exist and are not used.
+    // The stencil does not use points beyond the radius, and the axis may not have them.
     let point = |q: isize, m: usize| {
         if m < radius { image(boundary, n, q) } else { 0 }
     };
@@ -44,7 +44,7 @@ pub(super) fn stencil<T: Scalar>(
     }
 }
 
-/// The image of point `q`, which lies beyond an end of an axis of `n` points.
+/// The point that stands for point `q` beyond an end of an axis of `n` points.
 fn image(boundary: Boundary, n: usize, q: isize) -> usize {
     let n = n as isize;
     let last = n - 1;

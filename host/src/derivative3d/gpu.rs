@@ -1,4 +1,4 @@
-//! Launches of the kernels, on a CUDA device or on the emulator.
+//! Launches the derivative kernels, on a CUDA device or on the emulator.
 
 use super::check::Checked;
 use super::operator::Operator;
@@ -18,10 +18,10 @@ use gpu_kernels::derivative3d::{
 };
 use gpu_kernels::registry::HasScalar;
 
-/// Types that there are kernels for.
+/// An element type with derivative kernels.
 pub trait Kernels: Element + HasScalar {
-    /// Launches a kernel that there is for the type and the operator on the device of the
-    /// fields.
+    /// Launches a kernel on the device of the fields. The variant must have a kernel for this type
+    /// and the operator.
     fn launch_derivatives(variant: Variant, checked: Checked<'_, '_, Self>) -> Result<(), Error>;
 }
 
@@ -37,18 +37,17 @@ macro_rules! along {
         let (order, rule) = (operator.order() as u32, stencils.rule($axis));
         let table = kernels::Table(stencils.tables[$axis.index()]);
         let args = $kernel::args(*f, &mut **df, nx, ny, nz, radius, order, rule, table);
-        // SAFETY: `Checked::new` found f and df to have nx * ny * nz elements each, on
-        // `device`; they are distinct, since df is borrowed mutably. The geometry is the one
-        // the kernel documents, and finds the extents to fit. The stencils are those of a
-        // plan, which has seen to the radius and the order, and found the axis to have
-        // enough points.
+        // SAFETY: `Checked::new` checked that f and df have nx * ny * nz elements each, on
+        // `device`; they are distinct, because df is borrowed mutably. The geometry is the one that
+        // the kernel documents, and computing it checks that the extents fit. The stencils come
+        // from a plan, which checked the radius and the order, and that the axis has enough points.
         unsafe {
             launch_registered::<$kernel>(&device, &stencils.problem(), &Constants::new(), args)
         }
     }};
 }
 
-/// Launches an operator's kernel, whose threads have this share, on these fields.
+/// Launches an operator's kernel on these fields; its threads have this share of points.
 macro_rules! march {
     ($kernel:ident, $share:ident, $stencils:expr, $input:expr, $($field:expr),+) => {{
         let (stencils, input) = ($stencils, $input);
@@ -58,11 +57,11 @@ macro_rules! march {
         let (rules, segment) = (stencils.rules, march.segment);
         let tables = stencils.tables.map(kernels::Table);
         let args = $kernel::args(input, $($field),+, nx, ny, nz, radius, rules, segment, tables);
-        // SAFETY: `Checked::new` found all fields to have nx * ny * nz elements, on `device`,
-        // where buffers are aligned to 16 bytes; those written are borrowed mutably, so they
-        // are distinct. The geometry is the one the kernel documents, and finds the
-        // extents and the points of a plane to fit. The stencils are those of a plan, which
-        // has seen to the radius, and found each axis to have enough points.
+        // SAFETY: `Checked::new` checked that all fields have nx * ny * nz elements, on `device`,
+        // where buffers are aligned to 16 bytes; the written fields are borrowed mutably, so they
+        // are distinct. The geometry is the one that the kernel documents, and computing it checks
+        // that the extents and the points of a plane fit. The stencils come from a plan, which
+        // checked the radius, and that each axis has enough points.
         unsafe { launch::<$kernel>(&device, &march.geometry.into(), args) }
     }};
 }
@@ -112,16 +111,16 @@ macro_rules! any_boundary {
         };
         let (f, df) = (*f, &mut **df);
         let (device, shape, field) = (f.device().clone(), stencils.shape, stencils.problem());
-        // The variant's check found the one along the axis to fit, along y all of them.
+        // The variant's check, and along y the geometry, checked that the extents fit.
         let [nx, ny, nz] = stencils.extents();
         let (points, plane) = (f.len(), shape.nx * shape.ny);
         let rule = stencils.rule($axis);
         let table = kernels::Table(stencils.tables[$axis.index()]);
-        // SAFETY, of each launch: `Checked::new` found f and df to have nx * ny * nz elements
-        // each, on `device`, where buffers are aligned to 16 bytes; they are distinct, since
-        // df is borrowed mutably. The geometry is the one the kernel documents. The stencils
-        // are those of a plan, of the 8th order, which found the axis to have enough points;
-        // the variant's check found rows along x to be whole vectors.
+        // SAFETY, of each launch: `Checked::new` checked that f and df have nx * ny * nz elements
+        // each, on `device`, where buffers are aligned to 16 bytes; they are distinct, because df
+        // is borrowed mutably. The geometry is the one that the kernel documents. The stencils come
+        // from a plan of the 8th order, which checked that the axis has enough points; the
+        // variant's check ensured that rows along x are whole vectors.
         match $axis {
             Axis::X => {
                 let args = $x::args(f, df, points, nx, rule, table);
@@ -215,8 +214,8 @@ fn first(variant: Variant, axis: Axis, checked: Checked<'_, '_, f32>) -> Result<
     let (f, df) = (*f, &mut **df);
     let (shape, device) = (stencils.shape, f.device().clone());
     let field = problem(shape);
-    // For the kernels that take an extent as u32, the variant's check or the geometry finds it
-    // to fit.
+    // If a kernel takes an extent as u32, the variant's check or the geometry has checked that it
+    // fits.
     let [nx, ny, nz] = stencils.extents();
     let (points, plane) = (f.len(), shape.nx * shape.ny);
     let (overlap, weights) = (stencils.overlap(axis), stencils.weights(axis));
@@ -230,12 +229,11 @@ fn first(variant: Variant, axis: Axis, checked: Checked<'_, '_, f32>) -> Result<
     macro_rules! launch {
         ($constants:ident, $kernel:ident, $($arg:expr),+) => {{
             let args = $kernel::args(f, df, $($arg),+);
-            // SAFETY: `Checked::new` found f and df to have nx * ny * nz elements each, on
-            // `device`, where buffers are aligned to 16 bytes; they are distinct, since
-            // df is borrowed mutably. The geometry is the one the kernel documents; the
-            // variant's check found that the kernel takes the shape and that the axis has at
-            // least RADIUS + overlap points. The weights in constant memory are set by
-            // this very call.
+            // SAFETY: `Checked::new` checked that f and df have nx * ny * nz elements each, on
+            // `device`, where buffers are aligned to 16 bytes; they are distinct, because df is
+            // borrowed mutably. The geometry is the one that the kernel documents; the variant's
+            // check ensured that the kernel takes the shape and that the axis has at least RADIUS +
+            // overlap points. This call sets the weights in constant memory.
             unsafe { launch_registered::<$kernel>(&device, &field, &$constants, args) }
         }};
     }
@@ -277,7 +275,7 @@ fn first(variant: Variant, axis: Axis, checked: Checked<'_, '_, f32>) -> Result<
     }
 }
 
-/// The gradient of the 8th order on a periodic grid with rows of whole accesses.
+/// The gradient of the 8th order on a periodic grid whose rows are whole vectors.
 fn gradient(checked: Checked<'_, '_, f32>) -> Result<(), Error> {
     let stencils = checked.stencils();
     let ([f], [dx, dy, dz]) = checked.into_fields() else {
@@ -291,17 +289,17 @@ fn gradient(checked: Checked<'_, '_, f32>) -> Result<(), Error> {
         rows,
         geometry,
     } = Tiles::of(derivative3d_gradient4::NAME, &field)?;
-    // `Tiles::of` found them to fit.
+    // `Tiles::of` checked that they fit.
     let [nx, ny, nz] = stencils.extents();
     let weights = Axis::ALL.map(|axis| stencils.weights(axis));
     let overlap = stencils.overlap(Axis::X);
     let args = derivative3d_gradient4::args(
         f, &mut **dx, &mut **dy, &mut **dz, nx, ny, nz, overlap, segment, columns, rows, weights,
     );
-    // SAFETY: `Checked::new` found the four buffers to have nx * ny * nz elements each, on
-    // `device`, where buffers are aligned to 16 bytes; they are distinct, since three are
-    // borrowed mutably. The geometry is the one the kernel documents; the variant's check found
-    // that all axes have the same boundary and at least RADIUS + overlap points, and that rows
-    // are whole accesses.
+    // SAFETY: `Checked::new` checked that the four buffers have nx * ny * nz elements each, on
+    // `device`, where buffers are aligned to 16 bytes; they are distinct, because three are
+    // borrowed mutably. The geometry is the one that the kernel documents; the variant's check
+    // ensured that all axes have the same boundary and at least RADIUS + overlap points, and that
+    // rows are whole vectors.
     unsafe { launch::<derivative3d_gradient4>(&device, &geometry.into(), args) }
 }

@@ -1,16 +1,15 @@
-//! Derivatives of a field on a grid of three dimensions, by finite differences.
+//! Computes derivatives of a field on a 3-D grid by finite differences.
 //!
 //! [`FiniteDifferences3d`] describes the computation: the [`Grid3`](crate::Grid3), with a
 //! [`Boundary`] along each axis, and the order of accuracy. [`FiniteDifferences3d::plan`] makes a
-//! [`Plan`] of it for a device, which computes first and second derivatives, gradient, divergence,
-//! curl and Laplacian on buffers; its twins on fields of the host are
-//! [`derivative_of`](FiniteDifferences3d::derivative_of),
-//! [`gradient_of`](FiniteDifferences3d::gradient_of) and so on. On a CUDA device and on the
-//! emulator the library chooses the kernels; [`FiniteDifferences3d::plan_with`] takes a [`Variant`]
-//! that you name, the textbook's among them. On the CPU it is a port. Any size will do, and all of
-//! them give the same bits.
+//! [`Plan`] for a device, which computes first and second derivatives, gradient, divergence, curl
+//! and Laplacian on buffers. [`derivative_of`](FiniteDifferences3d::derivative_of),
+//! [`gradient_of`](FiniteDifferences3d::gradient_of) and so on do the same for fields in host
+//! memory. On a CUDA device and on the emulator the library chooses the kernels;
+//! [`FiniteDifferences3d::plan_with`] takes the [`Variant`] that you name, among them those of the
+//! textbook. On the CPU the plan runs a port. Every way takes any size and gives the same bits.
 //!
-//! The textbook's derivative is the first of the 8th order on a periodic axis:
+//! The textbook's derivative is the first derivative of 8th order on a periodic axis:
 //!
 //! ```text
 //! df[i] = a (f[i+1] - f[i-1]) + b (f[i+2] - f[i-2])
@@ -18,9 +17,9 @@
 //! a = 4/5   b = -1/5   c = 4/105   d = -1/280      each over the grid spacing
 //! ```
 //!
-//! Its truncation error, what the formula gives minus the derivative, begins with
-//! `-h⁸/630 · f⁽⁹⁾` (Fornberg, "Generation of finite difference formulas on arbitrarily
-//! spaced grids", Math. Comp. 51 (1988)).
+//! Its truncation error, the formula's value minus the derivative, begins with `-h⁸/630 · f⁽⁹⁾`
+//! (Fornberg, "Generation of finite difference formulas on arbitrarily spaced grids", Math. Comp.
+//! 51 (1988)).
 //!
 //! ```
 //! use halo_gpu::derivative3d::FiniteDifferences3d;

@@ -1,4 +1,4 @@
-//! Derivatives of fields in the memory of the host: plans with the copies there and back.
+//! Derivatives of fields in host memory: plans, with copies to the device and back.
 
 use super::check::{READ, WRITTEN};
 use super::differences::FiniteDifferences3d;
@@ -9,8 +9,8 @@ use crate::scalar::Scalar;
 use crate::shape::require_shape;
 use crate::{Buffer, Device, DeviceKind, Error, Field3};
 
-/// The twins of a [`Plan`](super::Plan)'s calls on fields of the host. Where the device is
-/// the CPU nothing is copied.
+/// Calls of a [`Plan`](super::Plan) for fields in host memory. If the device is the CPU, nothing is
+/// copied.
 ///
 /// ```
 /// use halo_gpu::derivative3d::FiniteDifferences3d;
@@ -41,11 +41,12 @@ use crate::{Buffer, Device, DeviceKind, Error, Field3};
 /// # }
 /// ```
 impl<T: Scalar> FiniteDifferences3d<T> {
-    /// ∂f/∂axis of a field, computed on `device`; see [`Plan::derivative`](super::Plan::derivative).
+    /// ∂f/∂axis of a field, computed on `device`; see
+    /// [`Plan::derivative`](super::Plan::derivative).
     ///
     /// # Errors
     ///
-    /// As [`Plan::derivative`](super::Plan::derivative), [`Error::OutOfMemory`] and
+    /// As for [`Plan::derivative`](super::Plan::derivative); [`Error::OutOfMemory`] and
     /// [`Error::HostOutOfMemory`].
     pub fn derivative_of(
         &self,
@@ -57,11 +58,11 @@ impl<T: Scalar> FiniteDifferences3d<T> {
         Ok(df)
     }
 
-    /// As [`derivative_of`](Self::derivative_of), into memory of the caller's.
+    /// Like [`derivative_of`](Self::derivative_of), but writes to a field of the caller.
     ///
     /// # Errors
     ///
-    /// As [`derivative_of`](Self::derivative_of).
+    /// As for [`derivative_of`](Self::derivative_of).
     pub fn derivative_of_into(
         &self,
         device: &Device,
@@ -72,12 +73,13 @@ impl<T: Scalar> FiniteDifferences3d<T> {
         self.fields_of_into(device, Operator::Derivative(axis), [f], [df])
     }
 
-    /// ∂²f/∂axis² of a field, computed on `device`; see [`Plan::second_derivative`](super::Plan::second_derivative).
+    /// ∂²f/∂axis² of a field, computed on `device`; see
+    /// [`Plan::second_derivative`](super::Plan::second_derivative).
     ///
     /// # Errors
     ///
-    /// As [`Plan::second_derivative`](super::Plan::second_derivative), [`Error::OutOfMemory`] and
-    /// [`Error::HostOutOfMemory`].
+    /// As for [`Plan::second_derivative`](super::Plan::second_derivative); [`Error::OutOfMemory`]
+    /// and [`Error::HostOutOfMemory`].
     pub fn second_derivative_of(
         &self,
         device: &Device,
@@ -88,11 +90,12 @@ impl<T: Scalar> FiniteDifferences3d<T> {
         Ok(df)
     }
 
-    /// As [`second_derivative_of`](Self::second_derivative_of), into memory of the caller's.
+    /// Like [`second_derivative_of`](Self::second_derivative_of), but writes to a field of the
+    /// caller.
     ///
     /// # Errors
     ///
-    /// As [`second_derivative_of`](Self::second_derivative_of).
+    /// As for [`second_derivative_of`](Self::second_derivative_of).
     pub fn second_derivative_of_into(
         &self,
         device: &Device,
@@ -103,21 +106,22 @@ impl<T: Scalar> FiniteDifferences3d<T> {
         self.fields_of_into(device, Operator::SecondDerivative(axis), [f], [df])
     }
 
-    /// The gradient of a field, computed on `device`; see [`Plan::gradient`](super::Plan::gradient).
+    /// The gradient of a field, computed on `device`; see
+    /// [`Plan::gradient`](super::Plan::gradient).
     ///
     /// # Errors
     ///
-    /// As [`Plan::gradient`](super::Plan::gradient), [`Error::OutOfMemory`] and
+    /// As for [`Plan::gradient`](super::Plan::gradient); [`Error::OutOfMemory`] and
     /// [`Error::HostOutOfMemory`].
     pub fn gradient_of(&self, device: &Device, f: &Field3<T>) -> Result<[Field3<T>; 3], Error> {
         self.fields_of(device, Operator::Gradient, [f])
     }
 
-    /// As [`gradient_of`](Self::gradient_of), into memory of the caller's.
+    /// Like [`gradient_of`](Self::gradient_of), but writes to fields of the caller.
     ///
     /// # Errors
     ///
-    /// As [`gradient_of`](Self::gradient_of).
+    /// As for [`gradient_of`](Self::gradient_of).
     pub fn gradient_of_into(
         &self,
         device: &Device,
@@ -127,11 +131,12 @@ impl<T: Scalar> FiniteDifferences3d<T> {
         self.fields_of_into(device, Operator::Gradient, [f], gradient)
     }
 
-    /// The divergence of the vector field whose components are given, computed on `device`; see [`Plan::divergence`](super::Plan::divergence).
+    /// The divergence of the vector field with these components, computed on `device`; see
+    /// [`Plan::divergence`](super::Plan::divergence).
     ///
     /// # Errors
     ///
-    /// As [`Plan::divergence`](super::Plan::divergence), [`Error::OutOfMemory`] and
+    /// As for [`Plan::divergence`](super::Plan::divergence); [`Error::OutOfMemory`] and
     /// [`Error::HostOutOfMemory`].
     pub fn divergence_of(
         &self,
@@ -142,11 +147,11 @@ impl<T: Scalar> FiniteDifferences3d<T> {
         Ok(divergence)
     }
 
-    /// As [`divergence_of`](Self::divergence_of), into memory of the caller's.
+    /// Like [`divergence_of`](Self::divergence_of), but writes to a field of the caller.
     ///
     /// # Errors
     ///
-    /// As [`divergence_of`](Self::divergence_of).
+    /// As for [`divergence_of`](Self::divergence_of).
     pub fn divergence_of_into(
         &self,
         device: &Device,
@@ -156,11 +161,12 @@ impl<T: Scalar> FiniteDifferences3d<T> {
         self.fields_of_into(device, Operator::Divergence, components, [divergence])
     }
 
-    /// The curl of the vector field whose components are given, computed on `device`; see [`Plan::curl`](super::Plan::curl).
+    /// The curl of the vector field with these components, computed on `device`; see
+    /// [`Plan::curl`](super::Plan::curl).
     ///
     /// # Errors
     ///
-    /// As [`Plan::curl`](super::Plan::curl), [`Error::OutOfMemory`] and
+    /// As for [`Plan::curl`](super::Plan::curl); [`Error::OutOfMemory`] and
     /// [`Error::HostOutOfMemory`].
     pub fn curl_of(
         &self,
@@ -170,11 +176,11 @@ impl<T: Scalar> FiniteDifferences3d<T> {
         self.fields_of(device, Operator::Curl, components)
     }
 
-    /// As [`curl_of`](Self::curl_of), into memory of the caller's.
+    /// Like [`curl_of`](Self::curl_of), but writes to fields of the caller.
     ///
     /// # Errors
     ///
-    /// As [`curl_of`](Self::curl_of).
+    /// As for [`curl_of`](Self::curl_of).
     pub fn curl_of_into(
         &self,
         device: &Device,
@@ -184,22 +190,23 @@ impl<T: Scalar> FiniteDifferences3d<T> {
         self.fields_of_into(device, Operator::Curl, components, curl)
     }
 
-    /// The Laplacian of a field, computed on `device`; see [`Plan::laplacian`](super::Plan::laplacian).
+    /// The Laplacian of a field, computed on `device`; see
+    /// [`Plan::laplacian`](super::Plan::laplacian).
     ///
     /// # Errors
     ///
-    /// As [`Plan::laplacian`](super::Plan::laplacian), [`Error::OutOfMemory`] and
+    /// As for [`Plan::laplacian`](super::Plan::laplacian); [`Error::OutOfMemory`] and
     /// [`Error::HostOutOfMemory`].
     pub fn laplacian_of(&self, device: &Device, f: &Field3<T>) -> Result<Field3<T>, Error> {
         let [laplacian] = self.fields_of(device, Operator::Laplacian, [f])?;
         Ok(laplacian)
     }
 
-    /// As [`laplacian_of`](Self::laplacian_of), into memory of the caller's.
+    /// Like [`laplacian_of`](Self::laplacian_of), but writes to a field of the caller.
     ///
     /// # Errors
     ///
-    /// As [`laplacian_of`](Self::laplacian_of).
+    /// As for [`laplacian_of`](Self::laplacian_of).
     pub fn laplacian_of_into(
         &self,
         device: &Device,
@@ -209,7 +216,7 @@ impl<T: Scalar> FiniteDifferences3d<T> {
         self.fields_of_into(device, Operator::Laplacian, [f], [laplacian])
     }
 
-    /// `operator` of fields, as many as it has.
+    /// Applies `operator` to `IN` fields and returns `OUT` fields.
     fn fields_of<const IN: usize, const OUT: usize>(
         &self,
         device: &Device,
@@ -225,7 +232,7 @@ impl<T: Scalar> FiniteDifferences3d<T> {
         Ok(outputs)
     }
 
-    /// The same into these fields.
+    /// Like [`fields_of`](Self::fields_of), but writes to the given fields.
     fn fields_of_into<const IN: usize, const OUT: usize>(
         &self,
         device: &Device,
@@ -251,7 +258,7 @@ impl<T: Scalar> FiniteDifferences3d<T> {
         results.try_for_each(|(result, output)| result.copy_to_slice(output))
     }
 
-    /// Refuses fields of another shape; `what` is what errors call one of them.
+    /// Returns an error if a field has another shape; `what` is the name of a field in errors.
     fn require_shapes(
         &self,
         what: &'static str,
@@ -265,7 +272,7 @@ impl<T: Scalar> FiniteDifferences3d<T> {
     }
 }
 
-/// The results of `f` for each element, or the first error.
+/// The results of `make` for each element, or the first error.
 fn each<A, B, const N: usize>(
     all: [A; N],
     make: impl FnMut(A) -> Result<B, Error>,

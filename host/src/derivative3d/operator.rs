@@ -1,4 +1,4 @@
-//! The operators, and the order of their derivatives.
+//! The differential operators, and the order of their derivatives.
 
 use crate::axis::Axis;
 use std::fmt;
@@ -27,16 +27,16 @@ pub enum Operator {
     SecondDerivative(Axis),
     /// (∂f/∂x, ∂f/∂y, ∂f/∂z) of one field.
     Gradient,
-    /// (∂u/∂x + ∂v/∂y) + ∂w/∂z of three.
+    /// (∂u/∂x + ∂v/∂y) + ∂w/∂z of three fields.
     Divergence,
-    /// (∂w/∂y - ∂v/∂z, ∂u/∂z - ∂w/∂x, ∂v/∂x - ∂u/∂y) of three.
+    /// (∂w/∂y - ∂v/∂z, ∂u/∂z - ∂w/∂x, ∂v/∂x - ∂u/∂y) of three fields.
     Curl,
-    /// (∂²f/∂x² + ∂²f/∂y²) + ∂²f/∂z² of one.
+    /// (∂²f/∂x² + ∂²f/∂y²) + ∂²f/∂z² of one field.
     Laplacian,
 }
 
 impl Operator {
-    /// The four that take derivatives along all axes.
+    /// The four operators that take derivatives along all axes.
     pub const VECTOR_CALCULUS: [Self; 4] = [
         Self::Gradient,
         Self::Divergence,
@@ -44,7 +44,7 @@ impl Operator {
         Self::Laplacian,
     ];
 
-    /// The number of fields that it reads, and the number that it writes.
+    /// The number of fields that it reads and the number that it writes.
     #[must_use]
     pub const fn fields(self) -> (usize, usize) {
         match self {

@@ -1,4 +1,4 @@
-//! Derivatives for a device.
+//! Plans the computation of derivatives on a device.
 
 use super::check::Checked;
 use super::differences::FiniteDifferences3d;
@@ -8,15 +8,14 @@ use crate::axis::Axis;
 use crate::scalar::Scalar;
 use crate::{Buffer, Device, DeviceKind, Error};
 
-/// [`FiniteDifferences3d`] for a device: made by [`FiniteDifferences3d::plan`].
+/// [`FiniteDifferences3d`] on a device; [`FiniteDifferences3d::plan`] makes it.
 ///
-/// Each call is one launch, which reads each field from memory once. Calls do not wait and
-/// allocate nothing, and all plans of the same derivatives give the same bits.
+/// Each call is one launch, which reads each field from memory once. Calls do not wait and do not
+/// allocate. All plans of the same derivatives give the same bits.
 ///
-/// All buffers hold `nx * ny * nz` elements, x fastest. All components of a vector
-/// are in one unit; with fields in the unit U and spacings in the unit L the results of
-/// derivative, gradient, divergence and curl are in U / L, those of second derivative and
-/// Laplacian in U / L².
+/// All buffers hold `nx * ny * nz` elements, x fastest. All components of a vector have the same
+/// unit. With fields in the unit U and spacings in the unit L, derivative, gradient, divergence and
+/// curl are in U / L, second derivative and Laplacian in U / L².
 ///
 /// ```
 /// use halo_gpu::derivative3d::FiniteDifferences3d;
@@ -39,11 +38,11 @@ use crate::{Buffer, Device, DeviceKind, Error};
 pub struct Plan<T: Scalar> {
     differences: FiniteDifferences3d<T>,
     device: Device,
-    /// The kernels of the derivatives along x, y and z and of the gradient.
+    /// The variants for the derivatives along x, y and z and for the gradient.
     variants: [Variant; 4],
 }
 
-/// The operators with kernels beside the general ones, in the order of a plan's `variants`.
+/// The operators for which a plan chooses a variant, in the order of its `variants`.
 const CHOSEN: [Operator; 4] = [
     Operator::Derivative(Axis::X),
     Operator::Derivative(Axis::Y),
@@ -51,14 +50,13 @@ const CHOSEN: [Operator; 4] = [
     Operator::Gradient,
 ];
 
-/// Plans.
+/// Makes plans.
 impl<T: Scalar> FiniteDifferences3d<T> {
-    /// The derivatives on `device`, by the kernels that suit the grid, or on the CPU by the
-    /// port.
+    /// A plan for `device`: with the kernels that suit the grid, or on the CPU with the port.
     ///
     /// # Errors
     ///
-    /// None at present: the signature is that of all families.
+    /// None at present; the `Result` matches the other families.
     pub fn plan(&self, device: &Device) -> Result<Plan<T>, Error> {
         let shape = self.shape();
         let suits = |variant: Variant, operator: Operator| {
@@ -79,8 +77,8 @@ impl<T: Scalar> FiniteDifferences3d<T> {
         Ok(self.plan_of(device, variants))
     }
 
-    /// The derivatives on `device`, with first derivatives and gradients by the named kernels, if
-    /// that variant has one. All other operators have one kernel each.
+    /// A plan for `device` that computes first derivatives and gradients with the kernels of
+    /// `variant`, where it has one. Each of the other operators has only one kernel.
     ///
     /// ```
     /// use halo_gpu::derivative3d::{FiniteDifferences3d, Operator, Variant};
@@ -108,9 +106,9 @@ impl<T: Scalar> FiniteDifferences3d<T> {
     ///
     /// [`Error::InvalidParameter`] for kernels that do not compute these derivatives in this type:
     /// all but [`Variant::General`] need the 8th order, and all but that and
-    /// [`Variant::AnyBoundary`] need `f32`. [`Error::NotLaunchable`] on the CPU, which runs no
-    /// kernels. Whether a kernel suits the grid depends on the axis: [`Plan::check`] and the calls
-    /// find out.
+    /// [`Variant::AnyBoundary`] need `f32`. [`Error::NotLaunchable`] on the CPU, which cannot
+    /// launch kernels. Whether a kernel suits the grid depends on the axis: [`Plan::check`] and the
+    /// calls report that.
     pub fn plan_with(&self, device: &Device, variant: Variant) -> Result<Plan<T>, Error> {
         require_variant::<T>(variant, self.accuracy())?;
         if let (DeviceKind::Cpu, Some(entry)) = (device.kind(), variant.entry::<T>(CHOSEN[0])) {
@@ -139,13 +137,13 @@ impl<T: Scalar> Plan<T> {
         &self.differences
     }
 
-    /// The device that it is for.
+    /// The device of the plan.
     #[must_use]
     pub const fn device(&self) -> &Device {
         &self.device
     }
 
-    /// The kernels that compute an operator; `None` on the CPU, where the port does.
+    /// The variant that computes an operator; `None` on the CPU, which uses the port.
     #[must_use]
     pub fn variant(&self, operator: Operator) -> Option<Variant> {
         match self.device.kind() {
@@ -154,7 +152,7 @@ impl<T: Scalar> Plan<T> {
         }
     }
 
-    /// The kernel's entry point, as in the PTX; `None` on the CPU.
+    /// The name of the kernel's entry point in the PTX; `None` on the CPU.
     ///
     /// ```
     /// use halo_gpu::derivative3d::{FiniteDifferences3d, Operator};
@@ -176,15 +174,15 @@ impl<T: Scalar> Plan<T> {
         self.variant(operator)?.kernel::<T>(operator)
     }
 
-    /// Whether an operator can be computed: the error that its call would give, or none.
+    /// Checks whether an operator can be computed: returns the error that its call would return.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidSize`] if an axis has too few points for the stencil and its boundary,
-    /// and more than one; [`Error::InvalidParameter`] if a weight over the spacing to the
-    /// power of the derivative's order leaves the range of `T`. Of kernels that were named
-    /// also [`Error::InvalidSize`], [`Error::InvalidParameter`] and [`Error::IndexOverflow`]
-    /// for an extent or a boundary that they do not take.
+    /// [`Error::InvalidSize`] if an axis has more than one point, but too few for the stencil and
+    /// its boundary; [`Error::InvalidParameter`] if a weight, divided by the spacing to the power
+    /// of the derivative's order, is outside the range of `T`. For kernels chosen by name also
+    /// [`Error::InvalidSize`], [`Error::InvalidParameter`] and [`Error::IndexOverflow`] for an
+    /// extent or a boundary that they do not support.
     pub fn check(&self, operator: Operator) -> Result<(), Error> {
         self.differences.check(operator)?;
         let (shape, boundaries) = (self.differences.shape(), self.differences.boundaries());
@@ -194,7 +192,7 @@ impl<T: Scalar> Plan<T> {
         }
     }
 
-    /// ∂f/∂axis, into `df`.
+    /// Writes ∂f/∂axis to `df`.
     ///
     /// ```
     /// use halo_gpu::derivative3d::FiniteDifferences3d;
@@ -217,12 +215,12 @@ impl<T: Scalar> Plan<T> {
     /// # Errors
     ///
     /// [`Error::ShapeMismatch`], [`Error::LengthMismatch`] and [`Error::DeviceMismatch`] for
-    /// buffers that do not fit; as [`check`](Self::check); and what a launch can fail with.
+    /// buffers that do not fit; the errors of [`check`](Self::check) and of a launch.
     pub fn derivative(&self, axis: Axis, f: &Buffer<T>, df: &mut Buffer<T>) -> Result<(), Error> {
         self.apply(Operator::Derivative(axis), &[f], &mut [df])
     }
 
-    /// ∂²f/∂axis², into `df`.
+    /// Writes ∂²f/∂axis² to `df`.
     ///
     /// ```
     /// use halo_gpu::derivative3d::FiniteDifferences3d;
@@ -243,7 +241,7 @@ impl<T: Scalar> Plan<T> {
     ///
     /// # Errors
     ///
-    /// As [`derivative`](Self::derivative).
+    /// As for [`derivative`](Self::derivative).
     pub fn second_derivative(
         &self,
         axis: Axis,
@@ -253,7 +251,7 @@ impl<T: Scalar> Plan<T> {
         self.apply(Operator::SecondDerivative(axis), &[f], &mut [df])
     }
 
-    /// The gradient of `f`, into the three buffers for its components along x, y, z.
+    /// Writes the gradient of `f` to three buffers, for its components along x, y and z.
     ///
     /// ```
     /// use halo_gpu::derivative3d::FiniteDifferences3d;
@@ -279,14 +277,14 @@ impl<T: Scalar> Plan<T> {
     ///
     /// # Errors
     ///
-    /// As [`derivative`](Self::derivative), for any of the axes.
+    /// As for [`derivative`](Self::derivative), for each axis.
     pub fn gradient(&self, f: &Buffer<T>, gradient: [&mut Buffer<T>; 3]) -> Result<(), Error> {
         let mut gradient = gradient;
         self.apply(Operator::Gradient, &[f], &mut gradient)
     }
 
-    /// The divergence (∂u/∂x + ∂v/∂y) + ∂w/∂z of the vector field whose components along
-    /// x, y and z are given, into `divergence`.
+    /// Writes to `divergence` the divergence (∂u/∂x + ∂v/∂y) + ∂w/∂z of the vector field with these
+    /// components along x, y and z.
     ///
     /// ```
     /// use halo_gpu::derivative3d::FiniteDifferences3d;
@@ -312,7 +310,7 @@ impl<T: Scalar> Plan<T> {
     ///
     /// # Errors
     ///
-    /// As [`derivative`](Self::derivative), for any of the axes.
+    /// As for [`derivative`](Self::derivative), for each axis.
     pub fn divergence(
         &self,
         components: [&Buffer<T>; 3],
@@ -321,8 +319,8 @@ impl<T: Scalar> Plan<T> {
         self.apply(Operator::Divergence, &components, &mut [divergence])
     }
 
-    /// The curl (∂w/∂y - ∂v/∂z, ∂u/∂z - ∂w/∂x, ∂v/∂x - ∂u/∂y) of the vector field whose
-    /// components (u, v, w) along x, y and z are given, into the three buffers for its own.
+    /// Writes the curl (∂w/∂y - ∂v/∂z, ∂u/∂z - ∂w/∂x, ∂v/∂x - ∂u/∂y) of the vector field with the
+    /// components (u, v, w) along x, y and z to three buffers, one for each of its components.
     ///
     /// ```
     /// use halo_gpu::derivative3d::FiniteDifferences3d;
@@ -349,7 +347,7 @@ impl<T: Scalar> Plan<T> {
     ///
     /// # Errors
     ///
-    /// As [`derivative`](Self::derivative), for any of the axes.
+    /// As for [`derivative`](Self::derivative), for each axis.
     pub fn curl(
         &self,
         components: [&Buffer<T>; 3],
@@ -359,7 +357,7 @@ impl<T: Scalar> Plan<T> {
         self.apply(Operator::Curl, &components, &mut curl)
     }
 
-    /// The Laplacian (∂²f/∂x² + ∂²f/∂y²) + ∂²f/∂z² of `f`, into `laplacian`.
+    /// Writes the Laplacian (∂²f/∂x² + ∂²f/∂y²) + ∂²f/∂z² of `f` to `laplacian`.
     ///
     /// ```
     /// use halo_gpu::derivative3d::FiniteDifferences3d;
@@ -382,12 +380,12 @@ impl<T: Scalar> Plan<T> {
     ///
     /// # Errors
     ///
-    /// As [`derivative`](Self::derivative), for any of the axes.
+    /// As for [`derivative`](Self::derivative), for each axis.
     pub fn laplacian(&self, f: &Buffer<T>, laplacian: &mut Buffer<T>) -> Result<(), Error> {
         self.apply(Operator::Laplacian, &[f], &mut [laplacian])
     }
 
-    /// `operator`, of as many buffers as it has.
+    /// Applies `operator` to as many buffers as it reads and writes.
     pub(super) fn apply(
         &self,
         operator: Operator,
@@ -408,18 +406,18 @@ impl<T: Scalar> Plan<T> {
         T::launch_derivatives(variant, checked)
     }
 
-    /// The kernels of an operator, on a device that runs kernels.
+    /// The variant for an operator, on a device that runs kernels.
     fn chosen(&self, operator: Operator) -> Variant {
         let mut chosen = CHOSEN.into_iter().zip(self.variants);
         let found = chosen.find(|(it, _)| *it == operator);
         found.map_or(Variant::General, |(_, variant)| variant)
     }
 
-    /// The port.
+    /// Runs the port.
     fn on_cpu(&self, checked: Checked<'_, '_, T>) {
         let operator = checked.operator();
         let (inputs, outputs) = checked.into_fields();
-        // At most three of either.
+        // At most three inputs and three outputs.
         let (reads, writes) = (inputs.len(), outputs.len());
         let (mut from, mut to): ([&[T]; 3], [&mut [T]; 3]) = Default::default();
         let slices = inputs.iter().filter_map(|f| f.as_host_slice());

@@ -4,12 +4,11 @@
 //! f(i) = cos(2π i / p)      df(i) = -2π sin(2π i / p)      i = 0 … n-1
 //! ```
 //!
-//! along the axis, constant across it; the period of `p` spacings has length 1.
-//! The field is evaluated in f32, argument included, as the textbook does; the
-//! exact derivative in f64. With both end points stored
-//! ([`Boundary::PeriodicWithEndpoint`](crate::Boundary::PeriodicWithEndpoint)) `p` is `n - 1`, and at 64³ the
-//! root-mean-square error is near 7.2e-6 and the largest near 2.9e-5. Nearly all
-//! of that is the rounding of the argument, magnified by `1/h`: the truncation
+//! along the axis, and constant across it; the period of `p` spacings has length 1. The field and
+//! its argument are computed in f32, as in the textbook, and the exact derivative in f64. With both
+//! end points stored ([`Boundary::PeriodicWithEndpoint`](crate::Boundary::PeriodicWithEndpoint))
+//! `p` is `n - 1`, and at 64³ the root-mean-square error is near 7.2e-6 and the largest error near
+//! 2.9e-5. Almost all of it is the rounding of the argument, magnified by `1/h`: the truncation
 //! error is 1e-10.
 //!
 //! ```
@@ -38,17 +37,16 @@ use crate::grid::Grid3;
 use crate::{Error, Errors, Field3};
 use std::f64::consts::TAU;
 
-/// The cosine along `axis`, as one period of length 1: values from -1 to 1, without a
-/// unit.
+/// The cosine along `axis`, one period of length 1: values from -1 to 1, without a unit.
 ///
 /// # Errors
 ///
-/// [`Error::HostOutOfMemory`] for a grid too large.
+/// [`Error::HostOutOfMemory`] for a grid that is too large.
 pub fn cosine(grid: &Grid3, axis: Axis) -> Result<Field3<f32>, Error> {
     let (shape, [boundary, _]) = (grid.shape(), grid.ends(axis));
     let period = (axis.extent(shape) as f64 - boundary.overlap() as f64) as f32;
-    // Along the axis only: a field of many points has few different values, and one of
-    // no points has none, however long it is.
+    // Computed only along the axis: a field has no more different values than the axis has points,
+    // and a field without points has none, however long the axis is.
     let len = axis.extent(shape).min(shape.points()?);
     let mut values: Vec<f32> = reserve(len)?;
     values.extend((0..len).map(|point| (std::f32::consts::TAU * point as f32 / period).cos()));
@@ -57,8 +55,7 @@ pub fn cosine(grid: &Grid3, axis: Axis) -> Result<Field3<f32>, Error> {
 
 /// The errors of `df` against the exact derivative of [`cosine`] along `axis`.
 ///
-/// `df` is of the grid's shape, x fastest; the grid is one
-/// [of unit length](crate::Grid::of_unit_length).
+/// `df` has the grid's shape, x fastest; the grid has [unit length](crate::Grid::of_unit_length).
 #[must_use]
 pub fn errors(grid: &Grid3, axis: Axis, df: &[f32]) -> Errors {
     let (shape, h) = (grid.shape(), grid.spacing(axis));
@@ -70,17 +67,17 @@ pub fn errors(grid: &Grid3, axis: Axis, df: &[f32]) -> Errors {
     })
 }
 
-/// Bounds on the errors of an f32 derivative of [`cosine`]: root mean square, maximum.
+/// Bounds on the errors of an f32 derivative of [`cosine`]: root mean square and maximum.
 ///
 /// - Truncation: at most `h⁸/630 · (2π)⁹`.
-/// - The field: its argument, at most 2π, is rounded in the constant, the product
-///   and the quotient, each time by at most half an ulp of 2π (2⁻²²); the cosine
-///   by at most one ulp of 1 (2⁻²⁴).
-/// - The stencil multiplies an error of the field by at most the sum of its
-///   weights' sizes, 2.08/h, and its own roundings are at most a few ulps of 2π.
+/// - The field: the argument, at most 2π, is rounded in the constant, the product and the quotient,
+///   each time by at most half an ulp of 2π (2⁻²²); the cosine is rounded by at most one ulp of 1
+///   (2⁻²⁴).
+/// - The stencil multiplies an error of the field by at most the sum of the absolute weights,
+///   2.08/h, and its own roundings are at most a few ulps of 2π.
 ///
-/// The errors of the eight neighbours vary in sign, so that their root mean
-/// square stays below a third of that worst case.
+/// The errors of the eight neighbours differ in sign, so their root mean square stays below a third
+/// of that worst case.
 #[must_use]
 pub fn error_bounds(grid: &Grid3, axis: Axis) -> Errors {
     let h = grid.spacing(axis);

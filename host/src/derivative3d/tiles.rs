@@ -1,6 +1,6 @@
-//! The order in which the CPU ports visit the points of a field: tile by tile.
+//! Visits the points of a field tile by tile, for the CPU port.
 //!
-//! A tile has at least one row: rows are never divided, not even a single one.
+//! A tile consists of whole rows, at least one.
 #![forbid(unsafe_code)]
 
 use crate::allocation::{reserve, zeroed};
@@ -10,53 +10,53 @@ use crate::{Error, Shape3, threads};
 use std::ops::Range;
 use std::sync::Mutex;
 
-/// Bytes of a tile of one field. The tile's rows, those of the planes before and after it, and the
-/// results of a few fields fit in a second-level cache together, and the set-up of a tile takes no
-/// time beside its points.
+/// Bytes of a tile of one field. A tile, the same rows of the planes before and after it, and the
+/// results of a few fields fit in a second-level cache together, and the set-up of a tile takes
+/// little time compared with its points.
 const TILE_BYTES: usize = 32 << 10;
 
-/// The largest scratch of a tile. A longer row fits in no second-level cache, and its scratch would
-/// cost memory.
+/// The largest scratch for a tile. A longer row fits in no second-level cache, and its scratch
+/// would cost memory.
 const MAX_DRAFT_BYTES: usize = 1 << 20;
 
 /// Tasks for each thread: enough that no thread waits long for the last task.
 const TASKS_PER_THREAD: usize = 16;
 
-/// The least bytes of results for a task of its own.
+/// The fewest bytes of results that form a task.
 const TASK_BYTES: usize = 16 << 10;
 
-/// The least bytes of results per thread for which another thread is woken.
+/// The fewest bytes of results per thread for which it is worth waking another thread.
 const SHARE_BYTES: usize = 32 << 10;
 
-/// The size of a field up to which it fits in a second-level cache with its results, so that the
-/// order of tiles does not matter.
+/// A field of up to this size fits in a second-level cache together with its results, so the order
+/// of tiles does not matter.
 const SMALL_BYTES: usize = 256 << 10;
 
 /// The order of tiles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum March {
-    /// All tiles of a plane, then those of the next: neighbours along x and y are still in the
-    /// cache.
+    /// All tiles of a plane, then those of the next plane: neighbours along x and y are still in
+    /// the cache.
     OverPlanes,
-    /// The tile at the same place of the next plane: neighbours along z are still in the cache,
-    /// which cannot hold whole planes.
+    /// The same rows of one plane after the other, then the next rows: neighbours along z are still
+    /// in the cache, which cannot hold whole planes.
     AlongZ,
 }
 
 /// Whole consecutive rows of one plane.
 pub(super) struct Tile {
-    /// The rows' j.
+    /// The indices j of the rows.
     pub rows: Range<usize>,
-    /// The plane.
+    /// The index k of the plane.
     pub k: usize,
 }
 
 /// Some points of a tile, for one output.
 pub(super) enum Part<'tile, 'out, T> {
-    /// The points themselves: values are stored by ordinary stores.
+    /// The points themselves; values are stored with ordinary stores.
     Here(&'tile mut [T]),
-    /// The points are written once, by non-temporal stores, and never read. All operations but the
-    /// last work on a scratch.
+    /// The points are written once, with non-temporal stores, and never read. All operations before
+    /// the last work on a scratch.
     Past {
         draft: &'tile mut [T],
         out: &'out mut [T],
@@ -73,7 +73,7 @@ impl<'out, T: InVectors> Part<'_, 'out, T> {
         }
     }
 
-    /// The same points, for an operation that is not the last.
+    /// The same points, for an operation before the last.
     pub(super) fn begin(&mut self) -> Part<'_, 'out, T> {
         Part::Here(self.draft())
     }
@@ -85,7 +85,7 @@ impl<'out, T: InVectors> Part<'_, 'out, T> {
         }
     }
 
-    /// Sets all points to the values of `formula` for them and `rows`.
+    /// Sets all points to `formula`, evaluated on `rows`.
     pub(super) fn fill<const N: usize>(self, rows: [&[T]; N], formula: &impl Formula<T>) {
         match self {
             Self::Here(out) => vectorised(
@@ -98,7 +98,7 @@ impl<'out, T: InVectors> Part<'_, 'out, T> {
         }
     }
 
-    /// The first `count` points, and the rest.
+    /// The first `count` points, and the others.
     pub(super) fn split_at(self, count: usize) -> (Self, Self) {
         match self {
             Self::Here(out) => {
@@ -120,7 +120,7 @@ impl<'out, T: InVectors> Part<'_, 'out, T> {
     }
 }
 
-/// The number of rows of a tile, for fields whose rows have `nx` elements of `bytes` bytes.
+/// The number of rows of a tile, for rows of `nx` elements of `bytes` bytes.
 fn rows_per_tile(nx: usize, bytes: usize) -> usize {
     (TILE_BYTES / bytes / nx).max(1)
 }
@@ -137,15 +137,15 @@ struct Deal {
     /// The number of rows and of planes of a task.
     rows: usize,
     planes: usize,
-    /// The number of planes whose rows a task has in one piece. Whole planes are consecutive and
-    /// form one piece, however many they are. Other pieces consist of full tiles, except the last
-    /// of a plane: they are few.
+    /// The number of planes of which a task has the rows in one piece. Whole planes are consecutive
+    /// and form one piece, however many they are. Other pieces consist of full tiles, except the
+    /// last of each plane; those are few.
     slab: usize,
     stores: Stores,
 }
 
 impl Deal {
-    /// All tiles as one task, plane by plane.
+    /// All tiles in one task, plane by plane.
     fn one<T>(shape: Shape3, stores: Stores) -> Self {
         Self {
             shape,
@@ -157,7 +157,7 @@ impl Deal {
         }
     }
 
-    /// Tasks for this number of threads.
+    /// Tasks for `threads` threads.
     fn many<T>(shape: Shape3, stores: Stores, march: March, threads: usize, bytes: usize) -> Self {
         let Shape3 { ny, nz, .. } = shape;
         let one = Self::one::<T>(shape, stores);
@@ -183,7 +183,7 @@ impl Deal {
         }
     }
 
-    /// The tasks, each with the rows that it writes.
+    /// The tasks, each with the rows it writes.
     fn tasks<'out, T, const N: usize>(
         self,
         outputs: &mut [&'out mut [T]; N],
@@ -221,8 +221,8 @@ impl Deal {
 struct Drafts<T, const N: usize>(Option<[Vec<T>; N]>);
 
 impl<T: InVectors, const N: usize> Drafts<T, N> {
-    /// The scratches that these stores need. Where there is no memory for them, there are none, and
-    /// stores are ordinary.
+    /// The scratch memory that the stores need. If there is not enough memory, there is no scratch,
+    /// and the stores are ordinary.
     fn new(deal: &Deal) -> Self {
         let len = deal.tile_rows.min(deal.shape.ny) * deal.shape.nx;
         if deal.stores == Stores::Ordinary || len * size_of::<T>() > MAX_DRAFT_BYTES {
@@ -240,7 +240,7 @@ impl<T: InVectors, const N: usize> Drafts<T, N> {
 }
 
 /// Calls `work` for all tiles of fields of `shape`, on all threads, with the tile's points of each
-/// output. `work` must write all of them.
+/// output. `work` must write all these points.
 pub(super) fn for_each_tile<'out, T: InVectors, const N: usize>(
     shape: Shape3,
     march: March,
@@ -266,7 +266,7 @@ pub(super) fn for_each_tile<'out, T: InVectors, const N: usize>(
             return;
         }
     }
-    // A small field, or no memory for tasks.
+    // A small field, or not enough memory for the list of tasks.
     let deal = Deal::one::<T>(shape, stores);
     each_of_task(&deal, &mut Drafts::new(&deal), [(0, 0, outputs)], &work);
 }

@@ -1,4 +1,4 @@
-//! The kernels of first derivatives and the others, and which of them suit a grid.
+//! The variants: the kernels for first derivatives and gradients, and which of them suit a grid.
 
 use super::boundary;
 use super::check::OPERATION;
@@ -19,11 +19,11 @@ use gpu_kernels::registry::{Entry, HasScalar, Problem};
 use std::fmt;
 
 variants! {
-    /// Which kernels, for [`plan_with`](super::FiniteDifferences3d::plan_with).
+    /// The kernels to use, for [`plan_with`](super::FiniteDifferences3d::plan_with).
     ///
-    /// All but [`General`](Self::General) take first derivatives of the 8th order, and all but
-    /// that and [`AnyBoundary`](Self::AnyBoundary) those in `f32` along periodic axes. The
-    /// textbook's, which one block runs for whole pencils:
+    /// All but [`General`](Self::General) compute only first derivatives of the 8th order, and all
+    /// but that and [`AnyBoundary`](Self::AnyBoundary) only in `f32` along periodic axes. The
+    /// kernels of the textbook, in which one block computes whole pencils:
     ///
     /// | kernel | shared tile | threads per block | points per thread |
     /// |---|---|---|---|
@@ -34,19 +34,19 @@ variants! {
     /// | `derivative3d_z_pencil4` | (nz + 8) × 4 | (4, nz) | 1 |
     /// | `derivative3d_z_pencil32` | (nz + 8) × 32 | (32, nz / 8) | 8 |
     ///
-    /// And the tuned ones:
+    /// The tuned kernels:
     ///
     /// | kernel | shapes | how |
     /// |---|---|---|
     /// | `derivative3d_x_vector4` | nx a multiple of 4 | 16-byte accesses, neighbours from other lanes |
-    /// | `derivative3d_x_unaligned4` | any | the same for rows that begin anywhere |
-    /// | `derivative3d_y_column2` | nx even | goes along y, 8-byte accesses, neighbours in registers |
+    /// | `derivative3d_x_unaligned4` | any | the same, for rows at any alignment |
+    /// | `derivative3d_y_column2` | nx even | marches along y, 8-byte accesses, neighbours in registers |
     /// | `derivative3d_y_column1` | any | the same with 4-byte accesses |
     /// | `derivative3d_z_column2` | nx · ny even | the same along z, 8-byte accesses |
     /// | `derivative3d_z_column1` | any | the same with 4-byte accesses |
-    /// | `derivative3d_gradient4` | nx a multiple of 4 | all three, the field read once |
+    /// | `derivative3d_gradient4` | nx a multiple of 4 | all three derivatives, reads the field once |
     /// | `derivative3d_x_rows_*` | rows of whole 16 bytes | 16-byte accesses, any boundary |
-    /// | `derivative3d_y_columns_*` | any | as `y_column2` and `1`, any boundary |
+    /// | `derivative3d_y_columns_*` | any | as `y_column2` and `y_column1`, any boundary |
     /// | `derivative3d_z_columns_*` | any | the same along z |
     ///
     /// ```
@@ -77,9 +77,10 @@ variants! {
     /// # }
     /// ```
     pub enum Variant {
-        /// The textbook's with tiles of 4 pencils: `derivative3d_x_pencil4`, `…_y_…`, `…_z_…`.
+        /// The textbook's kernels with tiles of 4 pencils: `derivative3d_x_pencil4`, `…_y_…`,
+        /// `…_z_…`.
         Pencil4: derivative3d_x_pencil4, derivative3d_y_pencil4, derivative3d_z_pencil4;
-        /// The textbook's with tiles of 32.
+        /// The textbook's kernels with tiles of 32 pencils.
         Pencil32: derivative3d_x_pencil32, derivative3d_y_pencil32, derivative3d_z_pencil32;
         /// Accesses of several points: `derivative3d_x_vector4`, `derivative3d_y_column2`,
         /// `derivative3d_z_column2`, `derivative3d_gradient4`.
@@ -104,7 +105,7 @@ variants! {
     }
 }
 
-/// What the library picks from, the fastest first.
+/// The variants from which the library chooses, the fastest first.
 pub(super) const TUNED: [Variant; 4] = [
     Variant::Vector,
     Variant::Unaligned,
@@ -113,8 +114,8 @@ pub(super) const TUNED: [Variant; 4] = [
 ];
 
 impl Variant {
-    /// The kernel's entry point for an operator on fields of `T`, as in the PTX; `None` where
-    /// there is none.
+    /// The name of the entry point in the PTX that applies an operator to fields of `T`; `None` if
+    /// the variant has none.
     ///
     /// ```
     /// use halo_gpu::Axis;
@@ -131,7 +132,7 @@ impl Variant {
         Some(self.entry::<T>(operator)?.name)
     }
 
-    /// What the table says of it.
+    /// Its entry in the table of kernels.
     pub(super) fn entry<T: HasScalar>(self, operator: Operator) -> Option<&'static Entry> {
         // The order of a type's variants.
         let nth = match operator {
@@ -147,8 +148,8 @@ impl Variant {
         of_type.nth(nth)
     }
 
-    /// Whether another kernel is known to be faster: along z in f64, from planes of 2 MiB on, the
-    /// general one, whose threads go further and read fewer points twice
+    /// Whether another kernel is known to be faster: along z in f64, for planes of 2 MiB or more,
+    /// the general kernel is, whose threads march further and read fewer points twice
     /// (`docs/tuning/derivative3d.md`).
     pub(super) fn is_slow<T>(self, operator: Operator, shape: Shape3) -> bool {
         const LARGE_PLANE: usize = 2 << 20;
@@ -159,7 +160,7 @@ impl Variant {
             && plane.saturating_mul(size_of::<T>()) >= LARGE_PLANE
     }
 
-    /// Pencils per tile, 4 or 32, of the textbook's kernels.
+    /// Pencils per tile of the textbook's kernels: 4 or 32.
     #[must_use]
     pub const fn pencils(self) -> Option<usize> {
         match self {
@@ -169,8 +170,8 @@ impl Variant {
         }
     }
 
-    /// The shared tile of a textbook kernel along `axis` for a field of `shape`: its extents,
-    /// slowest first, each at most `usize::MAX`.
+    /// The extents of the shared tile of a textbook kernel along `axis` for a field of `shape`, the
+    /// slowest axis first, each at most `usize::MAX`.
     #[must_use]
     pub const fn tile(self, axis: Axis, shape: Shape3) -> Option<[usize; 2]> {
         let Some(pencils) = self.pencils() else {
@@ -183,14 +184,14 @@ impl Variant {
         })
     }
 
-    /// Checks that the kernel for an operator can compute on a field of `shape`. There is no
-    /// end to what the general ones can.
+    /// Checks that the kernel for an operator can compute on a field of `shape`. The general
+    /// kernels can do so for every shape.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidParameter`] for an axis that is not periodic; [`Error::InvalidSize`]
-    /// with the extent and the multiple or the range that the kernel needs;
-    /// [`Error::IndexOverflow`] for more points than it can count.
+    /// [`Error::InvalidParameter`] for an axis that is not periodic; [`Error::InvalidSize`] with
+    /// the extent and the multiple or range that the kernel needs; [`Error::IndexOverflow`] for
+    /// more points than the kernel can count.
     pub(super) fn check<T: HasScalar>(
         self,
         operator: Operator,
@@ -215,7 +216,7 @@ impl Variant {
         }
     }
 
-    /// The same of a kernel along one axis.
+    /// Like [`check`](Self::check), for a kernel along one axis.
     fn check_along(
         self,
         kernel: &'static str,
@@ -251,7 +252,7 @@ impl Variant {
             let required = format!("a multiple of {points} (the points of a thread)");
             return Err(refusal(kernel, axis, shape, required));
         }
-        // The axis along which pencils stand side by side.
+        // The axis along which pencils are adjacent.
         let side = match axis {
             Axis::X => Axis::Y,
             Axis::Y | Axis::Z => Axis::X,
@@ -281,20 +282,20 @@ impl fmt::Display for Variant {
     }
 }
 
-/// The field, as the table has it.
+/// The field as a problem of the table of kernels.
 pub(super) const fn problem(shape: Shape3) -> Problem {
     Problem::volume(shape.nx, shape.ny, shape.nz)
 }
 
-/// Whether rows are whole accesses of 16 bytes.
+/// Whether rows are whole 16-byte vectors.
 const fn rows_of_vectors(shape: Shape3) -> bool {
     shape.nx.is_multiple_of(4)
 }
 
-/// What rows must be for that.
+/// The requirement on rows, for errors.
 const ROWS_OF_VECTORS: &str = "a multiple of 4, for accesses of 16 bytes";
 
-/// What the gradient's kernel needs.
+/// Checks what the gradient's kernel needs.
 fn check_gradient(
     kernel: &'static str,
     shape: Shape3,
@@ -318,7 +319,7 @@ fn check_gradient(
     Ok(())
 }
 
-/// An error unless the boundary is periodic.
+/// Returns an error unless the boundary is periodic.
 fn require_periodic(kernel: &'static str, boundary: Boundary) -> Result<(), Error> {
     if boundary.is_periodic() {
         return Ok(());
@@ -331,7 +332,7 @@ fn require_periodic(kernel: &'static str, boundary: Boundary) -> Result<(), Erro
     })
 }
 
-/// Refuses fewer points than a stencil needs.
+/// Returns an error if there are fewer points than the stencil needs.
 fn require_points(
     kernel: &'static str,
     axis: Axis,
@@ -353,7 +354,7 @@ fn refusal(kernel: &'static str, axis: Axis, shape: Shape3, required: String) ->
     }
 }
 
-/// Refuses a kernel that is not there for this type or this order of accuracy.
+/// Returns an error if the variant has no kernel for this type or this order of accuracy.
 pub(super) fn require_variant<T: HasScalar>(variant: Variant, accuracy: u32) -> Result<(), Error> {
     let any = Operator::Derivative(Axis::X);
     if variant == Variant::General || (variant.entry::<T>(any).is_some() && accuracy == 8) {

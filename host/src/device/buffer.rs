@@ -11,15 +11,14 @@ use cuda_std::host::{In, Out};
 use std::fmt;
 use std::marker::PhantomData;
 
-/// `len` elements of `T` in the memory of one [`Device`].
+/// An array of `len` elements of `T` in the memory of one [`Device`].
 ///
-/// A buffer is always fully initialised. Operations that involve two buffers
-/// want both on the same device. Kernels get buffers through `Into`:
-/// `&Buffer<T>` becomes an input, `&mut Buffer<T>` an output, so a kernel that
-/// writes holds the only reference.
+/// A buffer is always fully initialised. Operations on two buffers need both on the same device.
+/// Kernels take buffers through `Into`: `&Buffer<T>` becomes an input, `&mut Buffer<T>` an output,
+/// so a kernel that writes to a buffer holds the only reference to it.
 ///
-/// Dropping a buffer while work that uses it is still pending is fine: its
-/// memory goes back in stream order, behind that work.
+/// You may drop a buffer while work that uses it is still pending: its memory is freed in stream
+/// order, after that work.
 ///
 /// ```
 /// use halo_gpu::{Device, Error};
@@ -39,9 +38,9 @@ use std::marker::PhantomData;
 pub struct Buffer<T: Element> {
     pub(super) storage: Storage<T>,
     len: usize,
-    /// Of `len` points.
+    /// Has `len` points.
     shape: Shape,
-    // Behind the storage, so that the memory goes before the device can.
+    // After the storage, so that the memory is freed before the device can be.
     device: Device,
 }
 
@@ -50,8 +49,8 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// [`Error::OutOfMemory`], [`Error::IndexOverflow`] when the size in bytes
-    /// fits no `usize`, [`Error::Driver`].
+    /// [`Error::OutOfMemory`], [`Error::IndexOverflow`] if the size in bytes does not fit `usize`,
+    /// [`Error::Driver`].
     pub fn alloc_filled<T: Element>(&self, len: usize, value: T) -> Result<Buffer<T>, Error> {
         Buffer::filled(self, len, value)
     }
@@ -70,12 +69,12 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`alloc_filled`](Self::alloc_filled).
+    /// As for [`alloc_filled`](Self::alloc_filled).
     pub fn zeros<T: Element>(&self, len: usize) -> Result<Buffer<T>, Error> {
         Buffer::filled(self, len, T::zeroed())
     }
 
-    /// A buffer holding a copy of `values`.
+    /// A buffer with a copy of `values`.
     ///
     /// # Errors
     ///
@@ -84,10 +83,10 @@ impl Device {
         Buffer::from_slice(self, values)
     }
 
-    /// Fails with [`Error::DeviceMismatch`] unless `buffer` is on this device.
+    /// Returns an error unless `buffer` is on this device.
     ///
-    /// `argument` is what the error calls the buffer, such as `"axpy: x"`. Launch code calls this
-    /// for every buffer that it passes to a kernel.
+    /// `argument` is the name of the buffer in the error, such as `"axpy: x"`. Call this for every
+    /// buffer before you pass it to a kernel.
     ///
     /// ```
     /// use halo_gpu::Device;
@@ -106,7 +105,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// [`Error::DeviceMismatch`].
+    /// [`Error::DeviceMismatch`] if it is on another device.
     pub fn require<T: Element>(
         &self,
         argument: impl Into<Argument>,
@@ -144,7 +143,7 @@ impl<T: Element> Buffer<T> {
         })
     }
 
-    /// A buffer of no bytes: without elements, or of a type without size.
+    /// A buffer of 0 bytes: without elements, or of a zero-sized type.
     fn empty(device: &Device, len: usize) -> Self {
         let storage = match device.backend() {
             Backend::Cpu => Storage::Host(vec![T::zeroed(); len]),
@@ -164,16 +163,14 @@ impl<T: Element> Buffer<T> {
         self.len
     }
 
-    /// The shape that it was [given](Self::shaped); of `len` elements in a line if it was
-    /// given none.
+    /// The shape set with [`shaped`](Self::shaped); without one, a line of `len` elements.
     #[must_use]
     pub fn shape(&self) -> Shape {
         self.shape
     }
 
-    /// The same buffer with a shape. What works on fields of one shape refuses buffers of
-    /// another one, also where they are as long; a buffer without a shape it takes at its
-    /// length.
+    /// The same buffer with a shape. Operations on fields of one shape refuse buffers of another
+    /// shape, even of the same length. They accept a buffer without a shape if its length fits.
     ///
     /// ```
     /// use halo_gpu::derivative3d::FiniteDifferences3d;
@@ -194,8 +191,8 @@ impl<T: Element> Buffer<T> {
     ///
     /// # Errors
     ///
-    /// [`Error::LengthMismatch`] unless the shape has as many points as the buffer has
-    /// elements, [`Error::IndexOverflow`] if they cannot be counted.
+    /// [`Error::LengthMismatch`] unless the shape has as many points as the buffer has elements,
+    /// [`Error::IndexOverflow`] if the number of points does not fit `usize`.
     pub fn shaped(mut self, shape: impl Into<Shape>) -> Result<Self, Error> {
         let shape = shape.into();
         let points = shape.points()?;
@@ -210,7 +207,7 @@ impl<T: Element> Buffer<T> {
         Ok(self)
     }
 
-    /// Refuses a shape that `required` is not, and another length.
+    /// Returns an error if the shape does not fit `required`, or the length differs.
     pub(crate) fn require_shape(
         &self,
         argument: impl Into<Argument>,
@@ -219,13 +216,13 @@ impl<T: Element> Buffer<T> {
         require_shape(argument, required.into(), self.shape)
     }
 
-    /// Whether there is no element.
+    /// Whether the buffer has no elements.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The device whose memory this is.
+    /// The device that holds the buffer.
     #[must_use]
     pub fn device(&self) -> &Device {
         &self.device
@@ -235,19 +232,19 @@ impl<T: Element> Buffer<T> {
     ///
     /// # Errors
     ///
-    /// [`Error::Driver`], also when a kernel that was launched earlier has failed.
+    /// [`Error::Driver`], also if an earlier kernel has failed.
     pub fn to_vec(&self) -> Result<Vec<T>, Error> {
         let mut values = zeroed(self.len)?;
         self.copy_to_slice(&mut values)?;
         Ok(values)
     }
 
-    /// The elements, in host memory. On [`Device::cpu`] they are borrowed, from other devices
-    /// copied.
+    /// The elements in host memory. From [`Device::cpu`] they are moved without a copy, from other
+    /// devices copied.
     ///
     /// # Errors
     ///
-    /// As [`to_vec`](Self::to_vec).
+    /// As for [`to_vec`](Self::to_vec).
     pub fn into_vec(self) -> Result<Vec<T>, Error> {
         match self.storage {
             Storage::Host(own) => Ok(own),
@@ -255,8 +252,8 @@ impl<T: Element> Buffer<T> {
         }
     }
 
-    /// A buffer of these elements, [`into_vec`](Self::into_vec) the other way round: on
-    /// [`Device::cpu`] it is their memory, to other devices they are copied.
+    /// A buffer of these elements, the inverse of [`into_vec`](Self::into_vec): on [`Device::cpu`]
+    /// it takes over their memory, to other devices they are copied.
     ///
     /// ```
     /// use halo_gpu::{Buffer, Device};
@@ -272,7 +269,7 @@ impl<T: Element> Buffer<T> {
     ///
     /// # Errors
     ///
-    /// As [`Device::upload`].
+    /// As for [`Device::upload`].
     pub fn from_vec(device: &Device, values: Vec<T>) -> Result<Self, Error> {
         if !matches!(device.backend(), Backend::Cpu) || size_of_val(&values[..]) == 0 {
             return device.upload(&values);
@@ -303,29 +300,30 @@ impl<T: Element> Buffer<T> {
     ///
     /// # Errors
     ///
-    /// [`Error::LengthMismatch`] unless `values` has as many elements;
-    /// [`Error::Driver`], also when a kernel that was launched earlier has failed.
+    /// [`Error::LengthMismatch`] unless `values` has as many elements as the buffer;
+    /// [`Error::Driver`], also if an earlier kernel has failed.
     pub fn copy_to_slice(&self, values: &mut [T]) -> Result<(), Error> {
         self.require_len("the slice to copy to", values.len())?;
         self.storage.read(0, values)
     }
 
-    /// Overwrites all elements by copies of `values`.
+    /// Overwrites all elements with `values`.
     ///
     /// # Errors
     ///
-    /// [`Error::LengthMismatch`] unless `values` has as many elements; [`Error::Driver`].
+    /// [`Error::LengthMismatch`] unless `values` has as many elements as the buffer;
+    /// [`Error::Driver`].
     pub fn copy_from_slice(&mut self, values: &[T]) -> Result<(), Error> {
         self.require_len("the slice to copy from", values.len())?;
         self.storage.write(0, values)
     }
 
-    /// Has `newer`, of the same device and length, take the place of this buffer, whose
-    /// elements are not needed any more and go to `newer`.
+    /// Makes the elements of `newer` those of this buffer. `newer` must be on the same device and
+    /// have the same length; it gets the old elements, which are no longer needed.
     ///
-    /// [`std::mem::swap`] of the elements, but right also within [`Device::record`].
+    /// This is [`std::mem::swap`] of the elements, but also correct within [`Device::record`].
     pub(crate) fn give_way_to(&mut self, newer: &mut Self) {
-        // Not the shapes: those are what the caller has given to each.
+        // The shapes stay, because the caller set them for each buffer.
         std::mem::swap(&mut self.storage, &mut newer.storage);
         #[cfg(halo_cuda)]
         if let (Storage::Cuda(now), Storage::Cuda(before)) = (&self.storage, &newer.storage) {
@@ -333,23 +331,24 @@ impl<T: Element> Buffer<T> {
         }
     }
 
-    /// Overwrites all elements by those of `source`, on the device.
+    /// Overwrites all elements with those of `source`, on the device.
     ///
     /// # Errors
     ///
-    /// [`Error::DeviceMismatch`] unless `source` is on the same device,
-    /// [`Error::LengthMismatch`] unless it has as many elements; [`Error::Driver`].
+    /// [`Error::DeviceMismatch`] unless `source` is on the same device, [`Error::LengthMismatch`]
+    /// unless it has as many elements; [`Error::Driver`].
     pub fn copy_from(&mut self, source: &Self) -> Result<(), Error> {
         self.device.require("the buffer to copy from", source)?;
         self.require_len("the buffer to copy from", source.len)?;
         self.storage.copy(0, &source.storage, 0..source.len)
     }
 
-    /// Overwrites all elements by those of `source`, which may be on another device.
+    /// Overwrites all elements with those of `source`, which may be on another device.
     ///
-    /// Between CUDA devices, or two handles of one, the host does not wait: the copy runs after
-    /// earlier work of both and before later work of both. Two GPUs that reach each other's memory
-    /// copy without the host. To and from other devices, the elements go through the host.
+    /// Between CUDA devices, or two handles of one device, the host does not wait: the copy runs
+    /// after earlier work of both and before later work of both. If two GPUs can access each
+    /// other's memory, the copy bypasses the host. For all other devices, the elements go through
+    /// the host.
     ///
     /// ```
     /// use halo_gpu::Device;
@@ -364,7 +363,7 @@ impl<T: Element> Buffer<T> {
     /// # }
     /// ```
     ///
-    /// Nobody has the elements of the target while they are written:
+    /// The target cannot be used while it is written:
     ///
     /// ```compile_fail,E0502
     /// # use halo_gpu::{Device, Error};
@@ -378,10 +377,9 @@ impl<T: Element> Buffer<T> {
     ///
     /// # Errors
     ///
-    /// [`Error::LengthMismatch`] unless `source` has as many elements,
-    /// [`Error::NotReplayable`] while either device records on this thread, unless both are
-    /// one; [`Error::HostOutOfMemory`] where the elements go through the host;
-    /// [`Error::Driver`].
+    /// [`Error::LengthMismatch`] unless `source` has as many elements; [`Error::NotReplayable`]
+    /// while either device records on this thread, unless both are the same device;
+    /// [`Error::HostOutOfMemory`] if the elements go through the host; [`Error::Driver`].
     pub fn copy_across(&mut self, source: &Self) -> Result<(), Error> {
         self.view_mut(..)?.copy_across(source.into())
     }
@@ -395,7 +393,7 @@ impl<T: Element> Buffer<T> {
         self.storage.fill(0..self.len, value)
     }
 
-    /// A second buffer on the same device, holding the same elements.
+    /// A second buffer on the same device with the same elements.
     ///
     /// ```
     /// use halo_gpu::Device;
@@ -420,16 +418,16 @@ impl<T: Element> Buffer<T> {
         Ok(copy)
     }
 
-    /// The same elements for the work of `device`.
+    /// Moves the elements to `device`, for its work.
     ///
     /// Between two handles of one CUDA device nothing is copied, and the host does not wait:
     /// `device` takes over the memory, and its later work runs after the earlier work of the
-    /// buffer's device. Where a [recording](Device::record) may use the memory, `device` gets a
-    /// copy of it. Another CUDA device gets a copy in the same order, also without waiting. To and
-    /// from other devices the elements are copied through the host.
+    /// buffer's device. If a [recording](Device::record) may use the memory, `device` gets a copy
+    /// instead. Another CUDA device gets a copy in the same order, also without waiting. For all
+    /// other devices the elements are copied through the host.
     ///
-    /// With [`Device::beside`], which gives work of its own to the same GPU, a buffer is
-    /// used by one after the other, and never by both at the same time:
+    /// With [`Device::beside`], which opens a second stream of work on the same GPU, the two
+    /// handles use a buffer one after the other, never at the same time:
     ///
     /// ```
     /// use halo_gpu::{Device, reduction};
@@ -446,7 +444,7 @@ impl<T: Element> Buffer<T> {
     /// # }
     /// ```
     ///
-    /// The handle that has given it away cannot use it:
+    /// The first handle cannot use the buffer after the move:
     ///
     /// ```compile_fail,E0382
     /// # use halo_gpu::{Device, Error, reduction};
@@ -498,7 +496,7 @@ impl<T: Element> Buffer<T> {
         })
     }
 
-    /// The elements themselves, when the buffer is on [`Device::cpu`]; else `None`.
+    /// The elements themselves if the buffer is on [`Device::cpu`]; else `None`.
     ///
     /// ```
     /// use halo_gpu::Device;
@@ -522,8 +520,7 @@ impl<T: Element> Buffer<T> {
         }
     }
 
-    /// The elements themselves for writing, when the buffer is on
-    /// [`Device::cpu`]; else `None`.
+    /// The elements themselves, mutable, if the buffer is on [`Device::cpu`]; else `None`.
     #[must_use]
     pub fn as_host_mut_slice(&mut self) -> Option<&mut [T]> {
         match &mut self.storage {
@@ -532,12 +529,11 @@ impl<T: Element> Buffer<T> {
         }
     }
 
-    /// The address of the first element, as kernels see it: on CUDA devices a
-    /// `CUdeviceptr`, for [CUDA code of your own](Device::with_cuda_stream). Never
-    /// null and always aligned for `T`; there is nothing to be read when the buffer
-    /// is empty.
+    /// The address of the first element, as kernels see it: on CUDA devices a `CUdeviceptr`, for
+    /// [your own CUDA code](Device::with_cuda_stream). It is never null and always aligned for `T`;
+    /// if the buffer is empty, nothing may be read there.
     ///
-    /// For the compiler it is a number. The code that uses it must make sure that the buffer still
+    /// The compiler sees only a number. The code that uses it must make sure that the buffer still
     /// exists, and that nothing else uses memory that it writes.
     ///
     /// ```
@@ -554,9 +550,9 @@ impl<T: Element> Buffer<T> {
         self.storage.address()
     }
 
-    /// Memory that CUDA code of your own has allocated, as a buffer: the other way of
-    /// [`device_address`](Self::device_address). Nothing is copied, and nothing is freed
-    /// when the buffer is dropped.
+    /// Makes a buffer of memory that your own CUDA code has allocated, the inverse of
+    /// [`device_address`](Self::device_address). It copies nothing, and dropping the buffer frees
+    /// nothing.
     ///
     /// ```
     /// use halo_gpu::{Buffer, Device, Error};
@@ -577,20 +573,20 @@ impl<T: Element> Buffer<T> {
     ///
     /// # Errors
     ///
-    /// [`Error::NotCuda`] on other devices; [`Error::InvalidParameter`] for an address that
-    /// is null, or no multiple of 16 or of `T`'s alignment, if that is more;
-    /// [`Error::IndexOverflow`] for more bytes than an object can have.
+    /// [`Error::NotCuda`] on other devices; [`Error::InvalidParameter`] if the address is null, or
+    /// not a multiple of 16 and of `T`'s alignment; [`Error::IndexOverflow`] for more bytes than a
+    /// Rust object can have.
     ///
     /// # Safety
     ///
-    /// - At `address` are `len` initialised elements of `T`, in memory that kernels on
-    ///   `device` can read and write, also by the driver's copies.
-    /// - They stay there until the buffer has been dropped and the work is done that was
-    ///   given to the device before: until [`Device::synchronize`] has returned, or in the
-    ///   order of the [device's stream](Device::with_cuda_stream). Work that was
-    ///   [recorded](Device::record) counts as given each time that it is replayed.
-    /// - Until then nobody else writes them, and nobody else reads them if the buffer is
-    ///   written; work of other streams on them is over before, by an event, say.
+    /// - At `address` are `len` initialised elements of `T`, in memory that kernels and the
+    ///   driver's copies on `device` can read and write.
+    /// - They stay there until the buffer has been dropped and the work enqueued on the device
+    ///   before that is complete: until [`Device::synchronize`] has returned, or in the order of
+    ///   the [device's stream](Device::with_cuda_stream). [Recorded](Device::record) work counts as
+    ///   enqueued at every replay.
+    /// - Until then nobody else writes them, and nobody else reads them if the buffer is written.
+    ///   Work of other streams on them is complete before; an event can ensure that.
     pub unsafe fn from_device_address(
         device: &Device,
         address: u64,
@@ -602,7 +598,7 @@ impl<T: Element> Buffer<T> {
             if bytes == 0 {
                 return Ok(Self::empty(device, len));
             }
-            // Kernels rely on it wherever they read and write vectors.
+            // Kernels rely on this alignment when they read and write vectors.
             let alignment = align_of::<T>().max(VECTOR_BYTES) as u64;
             if address == 0 || !address.is_multiple_of(alignment) {
                 return Err(Error::InvalidParameter {
@@ -630,7 +626,7 @@ impl<T: Element> Buffer<T> {
     }
 }
 
-/// Refuses another number of elements than `required`.
+/// Returns an error unless `given` is `required` elements.
 pub(crate) fn require_len(what: &'static str, required: usize, given: usize) -> Result<(), Error> {
     if given == required {
         return Ok(());
@@ -642,7 +638,7 @@ pub(crate) fn require_len(what: &'static str, required: usize, given: usize) -> 
     })
 }
 
-/// The caller's slice as a buffer to read: on [`Device::cpu`] in its place, on other devices
+/// The caller's slice as a read-only buffer: on [`Device::cpu`] the slice itself, on other devices
 /// a copy.
 pub(crate) struct Lent<'a, T: Element> {
     buffer: Buffer<T>,
@@ -654,14 +650,14 @@ impl<'a, T: Element> Lent<'a, T> {
     ///
     /// # Errors
     ///
-    /// As [`Device::upload`].
+    /// As for [`Device::upload`].
     pub(crate) fn new(device: &Device, slice: &'a [T]) -> Result<Self, Error> {
         let buffer = match device.backend() {
             Backend::Cpu => {
-                // SAFETY: nobody sees the longer lifetime. The buffer is only given out as
-                // `&Buffer` for as long as this value is borrowed, which is within 'a; what
-                // reads the storage gives out borrows of the buffer, or copies, and what
-                // takes it out of the buffer needs `&mut Buffer` or the buffer itself.
+                // SAFETY: nobody can use the longer lifetime. The buffer is only reachable as
+                // `&Buffer` while this value is borrowed, which is within 'a. Methods that read the
+                // storage return borrows of the buffer, or copies, and methods that take the
+                // storage out of the buffer need `&mut Buffer` or the buffer itself.
                 let longer = unsafe { std::mem::transmute::<&'a [T], &'static [T]>(slice) };
                 Buffer {
                     storage: Storage::Lent(longer),
@@ -686,14 +682,14 @@ impl<'a, T: Element> Lent<'a, T> {
 
 impl<'a, T: Element> From<&'a Buffer<T>> for In<'a, T> {
     fn from(buffer: &'a Buffer<T>) -> Self {
-        // SAFETY: the address is that of `len` initialised elements of `T` on
-        // the buffer's device, and the shared borrow keeps them there and
-        // unwritten for 'a, or the promise given to `from_device_address`.
+        // SAFETY: the address is that of `len` initialised elements of `T` on the buffer's device.
+        // The shared borrow, or the promise given to `from_device_address`, keeps them there and
+        // unwritten for 'a.
         unsafe { In::from_raw(buffer.device_address(), buffer.len) }
     }
 }
 
-/// A buffer that is written also serves as input, e.g. of an in-place kernel.
+/// A buffer that is written also serves as input, for example of an in-place kernel.
 impl<'a, T: Element> From<&'a mut Buffer<T>> for In<'a, T> {
     fn from(buffer: &'a mut Buffer<T>) -> Self {
         In::from(&*buffer)
@@ -702,8 +698,7 @@ impl<'a, T: Element> From<&'a mut Buffer<T>> for In<'a, T> {
 
 impl<'a, T: Element> From<&'a mut Buffer<T>> for Out<'a, T> {
     fn from(buffer: &'a mut Buffer<T>) -> Self {
-        // SAFETY: as above, and the unique borrow keeps everybody else away
-        // from the elements for 'a.
+        // SAFETY: as above, and the unique borrow prevents all other access to the elements for 'a.
         unsafe { Out::from_raw(buffer.device_address(), buffer.len) }
     }
 }
@@ -718,7 +713,7 @@ impl<T: Element> fmt::Debug for Buffer<T> {
     }
 }
 
-/// The longest vector that a kernel of the library reads or writes at once: what every
-/// buffer is aligned to.
+/// The longest vector that a kernel of the library reads or writes at once; every buffer is aligned
+/// to it.
 #[cfg(halo_cuda)]
 const VECTOR_BYTES: usize = 16;

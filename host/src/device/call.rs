@@ -1,9 +1,9 @@
-//! A launch without the types of its kernel.
+//! A launch with the kernel's types erased.
 
 use cuda_std::host::{Kernel, LaunchBounds};
 
-/// A kernel and the arguments of a launch. It has no type parameters, so that the code of a
-/// launch is compiled once, and not once for each kernel.
+/// A kernel and the arguments of a launch. It has no type parameters, so the code of a launch is
+/// compiled once instead of once per kernel.
 pub(crate) trait Call {
     /// [`Kernel::NAME`].
     fn name(&self) -> &'static str;
@@ -22,11 +22,11 @@ pub(crate) trait Call {
     ///
     /// # Safety
     ///
-    /// As [`Kernel::run_thread`].
+    /// As for [`Kernel::run_thread`].
     unsafe fn run_thread(&self);
 }
 
-/// A kernel's own arguments.
+/// A kernel's typed arguments.
 pub(crate) struct CallOf<'a, K: Kernel>(pub(crate) K::Args<'a>);
 
 impl<K: Kernel> Call for CallOf<'_, K> {

@@ -1,4 +1,4 @@
-//! The properties of the CPU as a device; the ports do the work.
+//! The properties of the CPU as a device; the CPU ports do the work.
 
 use super::properties::Properties;
 
@@ -16,7 +16,7 @@ pub(super) fn properties() -> Properties {
     }
 }
 
-/// Threads that the machine runs at a time; 1 where the system does not tell.
+/// The number of threads that the machine runs at a time; 1 if unknown.
 pub(super) fn hardware_threads() -> u32 {
     std::thread::available_parallelism()
         .ok()

@@ -1,20 +1,18 @@
-//! Reads the header of machine code for one GPU generation, as nvcc and ptxas write it, before a
-//! driver loads it.
+//! Reads the header of machine code from nvcc or ptxas, before a driver loads it.
 //!
-//! A cubin is an ELF file of machine type 190. Which generation it is for stands
-//! in its flags; where in the flags depends on the version of the ABI.
+//! A cubin is an ELF file of machine type 190. Its flags hold the GPU generation; the position in
+//! the flags depends on the ABI version.
 
 use crate::{ComputeCapability, CubinFault};
 
 /// Bytes of the header of a 64-bit ELF file.
 const HEADER: usize = 64;
 const MACHINE_CUDA: u16 = 190;
-/// ABI versions that keep the generation in the lowest byte of the flags, and
-/// in the byte above it.
+/// ABI versions that store the generation in the lowest byte of the flags, and in the next byte.
 const ABI_LOW_BYTE: u8 = 7;
 const ABI_SECOND_BYTE: u8 = 8;
 
-/// The generation of this machine code; an error with the fault if it has one.
+/// The GPU generation that this machine code is for, or what is wrong with the code.
 pub(super) fn capability(image: &[u8]) -> Result<ComputeCapability, CubinFault> {
     let cut_off = |needed| CubinFault::CutOff {
         bytes: image.len(),
@@ -34,7 +32,7 @@ pub(super) fn capability(image: &[u8]) -> Result<ComputeCapability, CubinFault> 
     let word = |at: usize| u32::from(half(at)) | u32::from(half(at + 2)) << 16;
     let long = |at: usize| u64::from(word(at)) | u64::from(word(at + 4)) << 32;
 
-    // The ends of both tables; one of them is the end of the file.
+    // The ends of the two tables; the later one is the end of the file.
     let program_end = table_end(long(32), half(54), half(56));
     let section_end = table_end(long(40), half(58), half(60));
     let needed = program_end.max(section_end);
@@ -53,13 +51,13 @@ pub(super) fn capability(image: &[u8]) -> Result<ComputeCapability, CubinFault> 
     })
 }
 
-/// Where a table of this many entries ends.
+/// The offset at which a table of this many entries ends.
 fn table_end(start: u64, entry_bytes: u16, entries: u16) -> u64 {
     start.saturating_add(u64::from(entry_bytes) * u64::from(entries))
 }
 
-/// Whether a device runs machine code for `built_for`: within a generation code
-/// for an older device runs on a newer one, and nowhere else.
+/// Whether a device runs machine code for `built_for`: code runs only on devices of the same major
+/// generation, with the same or a higher minor number.
 pub(super) fn runs_on(built_for: ComputeCapability, device: ComputeCapability) -> bool {
     built_for.major == device.major && built_for.minor <= device.minor
 }

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
-/// Options of an emulated device.
+/// The options of an emulated device.
 ///
 /// ```
 /// use halo_gpu::device::ThreadOrder;
@@ -29,33 +29,32 @@ use std::time::Duration;
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct EmulatorOptions {
-    /// The order in which threads and blocks run. Not used with `verify`, which tries several.
+    /// The order in which threads and blocks run. `verify` ignores it and tries several orders.
     pub order: ThreadOrder,
-    /// What shared memory holds before anybody has written it. Not used when
-    /// `verify` is on, which takes several.
+    /// The contents of shared memory before the first write. `verify` ignores it and tries several
+    /// contents.
     pub poison: Poison,
-    /// How blocks are distributed over the machine's cores.
+    /// The distribution of blocks over the machine's cores.
     pub blocks: Blocks,
-    /// The most barriers, warp operations and atomics of one thread before the kernel counts as
-    /// endless, in addition to those that the launch is known to need
+    /// The most barriers, warp operations and atomics that a thread may execute before the emulator
+    /// takes the kernel for an endless loop, in addition to those that the launch announces
     /// ([`LaunchConfig::with_steps`]).
     pub step_limit: u64,
-    /// Wall-clock time that a launch may take.
+    /// The wall-clock time that a launch may take.
     pub time_limit: Option<Duration>,
-    /// Whether every launch is repeated in several thread orders and with several contents of
-    /// unwritten memory, and the results are compared. A kernel that lacks a barrier, or reads
+    /// Whether the emulator repeats every launch with several thread orders and several contents of
+    /// unwritten memory, and compares the results. A kernel that lacks a barrier, or reads
     /// unwritten memory, then fails with a diagnosis.
     pub verify: bool,
-    /// Whether buffers end or start at the guard page that makes accesses
-    /// outside them fault at once.
+    /// Whether buffers end or start at the guard page, where accesses outside them fault
+    /// immediately.
     pub placement: Placement,
     /// The limits of launches.
     pub limits: Limits,
 }
 
 impl Default for EmulatorOptions {
-    /// One run in forward order with NaN as poison, and the limits of compute
-    /// capability 9.0.
+    /// One run in forward order, with NaN as poison and the limits of compute capability 9.0.
     fn default() -> Self {
         let options = Options::default();
         Self {
@@ -78,14 +77,14 @@ pub(super) fn properties() -> Properties {
     }
 }
 
-/// Allocations are aligned to this at least: kernels load 16 bytes at once from
-/// the start of buffers that CUDA aligns to 256. More would only widen the gap
-/// before the guard page.
+/// The least alignment of allocations. Kernels load 16 bytes at once from the start of buffers,
+/// which CUDA aligns to 256 bytes. A larger alignment would only widen the gap before the guard
+/// page.
 const ALIGNMENT: usize = 16;
 
-/// Statics that kernels read as device constants, as a whole.
+/// A lock for all statics that kernels read as device constants.
 ///
-/// A launch that sets some has them to itself; launches that set none share.
+/// A launch that sets constants has exclusive access; launches that set none share the access.
 static CONSTANTS: RwLock<()> = RwLock::new(());
 
 /// The backend of a [`Device`](super::Device) of kind `Emulator`.
@@ -94,7 +93,7 @@ pub(crate) struct EmulatorDevice {
     options: Options,
     verify: bool,
     memory: DeviceMemory,
-    /// Values this device's constants were set to, by name.
+    /// The values that this device's constants were set to, by name.
     constants: Mutex<HashMap<&'static str, KeptConstant>>,
     allocations: AtomicU64,
 }
@@ -124,7 +123,7 @@ impl EmulatorDevice {
         }
     }
 
-    /// Its options, with the limits of launches.
+    /// The device's options, with the launch limits.
     pub(super) fn options(&self, limits: Limits) -> EmulatorOptions {
         let own = &self.options;
         EmulatorOptions {
@@ -139,7 +138,7 @@ impl EmulatorDevice {
         }
     }
 
-    /// How many blocks of this many threads may wait for each other.
+    /// The number of blocks of `threads` threads that may wait for each other.
     pub(crate) fn resident_blocks(&self, threads: u64) -> u32 {
         match self.options.blocks {
             Blocks::Resident => {
@@ -149,7 +148,7 @@ impl EmulatorDevice {
         }
     }
 
-    /// `bytes` (not zero) of memory for elements of `T`.
+    /// Allocates `bytes` bytes (not zero) for elements of `T`.
     pub(super) fn allocate<T>(&self, bytes: usize) -> Result<EmulatorMemory, Error> {
         let number = self.allocations.fetch_add(1, Ordering::Relaxed);
         let label = format!("#{number}: {}", std::any::type_name::<T>());
@@ -193,14 +192,14 @@ impl EmulatorDevice {
     ///
     /// # Safety
     ///
-    /// As [`launch_with_constants`](crate::launch_with_constants).
+    /// As for [`launch_with_constants`](crate::launch_with_constants).
     pub(crate) unsafe fn launch(
         &self,
         config: &LaunchConfig,
         constants: &Constants<'_>,
         call: &dyn Call,
     ) -> Result<(), Error> {
-        // It would wait for the constants that its own launch has.
+        // A kernel that launches would wait for the constants that its own launch holds.
         if cuda_emulator::intrinsics::in_kernel() {
             return Err(Error::from(Diagnosis::InvalidLaunch {
                 kernel: call.name(),
@@ -217,8 +216,8 @@ impl EmulatorDevice {
         };
         let call = &SharedByThreads(call);
         let thread = || {
-            // SAFETY: the buffers are in this process, being this device's; the
-            // rest is the caller's promise.
+            // SAFETY: the buffers belong to this device, so they are in this process; the caller
+            // promises the rest.
             unsafe { call.get().run_thread() }
         };
 
@@ -227,8 +226,8 @@ impl EmulatorDevice {
             let outcome = if self.verify {
                 let mut how = Verify::default();
                 how.options = options;
-                // SAFETY: kernels are device functions, which own plain values only;
-                // the host reaches this memory by copies alone.
+                // SAFETY: kernels are device functions, which own only plain values; the host
+                // accesses this memory only by copies.
                 unsafe { cuda_emulator::verify(&config, &how, &self.memory, &thread) }
             } else {
                 // SAFETY: as above.
@@ -246,16 +245,17 @@ impl EmulatorDevice {
             let _shared = CONSTANTS.read().unwrap_or_else(PoisonError::into_inner);
             run()
         } else {
-            // The first lock excludes our own launches, the second other emulators'.
+            // The first lock excludes launches of this library, the second those of other
+            // emulators.
             let _alone = CONSTANTS.write().unwrap_or_else(PoisonError::into_inner);
             let _lock = LaunchLock::acquire();
-            // SAFETY: the lock is held for writing as long as the values are in place.
+            // SAFETY: the lock is held for writing while the values are in place.
             let _in_place = unsafe { ConstantsInPlace::new(kept) };
             run()
         }
     }
 
-    /// Notes new values and returns all that this device's constants have.
+    /// Keeps the new values and returns all constants that have been set on this device.
     fn keep(&self, constants: &Constants<'_>) -> Vec<KeptConstant> {
         let mut kept = self
             .constants
@@ -274,8 +274,8 @@ impl EmulatorDevice {
     }
 }
 
-/// While this lives, the statics hold one device's constants, and afterwards their previous values:
-/// devices do not see each other's constants.
+/// While this exists, the statics hold one device's constants; on drop they get their previous
+/// values back. So devices do not see each other's constants.
 struct ConstantsInPlace {
     before: Vec<KeptConstant>,
 }
@@ -290,11 +290,10 @@ impl ConstantsInPlace {
             .map(|constant| {
                 let address = (constant.host_address)();
                 let mut before = vec![0_u8; constant.bytes.len()];
-                // SAFETY: `Symbol` promises that the address is that of the
-                // static which kernels read, and the value is one of its type,
-                // so the sizes agree; both copies are of plain bytes, the types
-                // of constants being `NoUninit`. Kernels are the only ones that
-                // read it, and the lock keeps other launches away.
+                // SAFETY: `Symbol` promises that the address is that of the static which kernels
+                // read. The value has the static's type, so the sizes agree. Both copies copy plain
+                // bytes, because the types of constants are `NoUninit`. Only kernels read the
+                // static, and the lock excludes other launches.
                 unsafe {
                     std::ptr::copy_nonoverlapping(address, before.as_mut_ptr(), before.len());
                     std::ptr::copy_nonoverlapping(
@@ -337,9 +336,9 @@ impl SharedByThreads<'_> {
     }
 }
 
-// SAFETY: kernel arguments are addresses and plain values, which each thread
-// copies, as each thread of a GPU does. What a copied value may lead to is part
-// of the kernel's contract, which the caller of `launch` vouches for.
+// SAFETY: kernel arguments are addresses and plain values, and each thread copies them, as on a
+// GPU. The kernel's contract covers what a copied address points to, and the caller of `launch`
+// vouches for it.
 unsafe impl Sync for SharedByThreads<'_> {}
 
 fn of_memory(error: MemoryError) -> Error {
@@ -347,8 +346,8 @@ fn of_memory(error: MemoryError) -> Error {
         MemoryError::Allocation { bytes, .. } => Error::HostOutOfMemory {
             requested: bytes as u64,
         },
-        // Sizes and layouts were checked before; if the emulator asks for more,
-        // its words say what.
+        // Sizes and layouts were checked before; if the emulator requires more, its message says
+        // so.
         error => Error::InvalidParameter {
             operation: "the emulator's memory",
             parameter: "the layout",
@@ -376,16 +375,16 @@ impl EmulatorMemory {
         self.allocation.copy_to_bytes(offset, target);
     }
 
-    /// Overwrites the bytes from `offset` on by a range of `source`.
+    /// Overwrites the bytes from `offset` on with a range of `source`.
     pub(super) fn copy_from(&mut self, offset: usize, source: &Self, range: Range<usize>) {
         self.allocation
             .copy_from(offset, &source.allocation, range.start, range.len());
     }
 
-    /// Repeats `value` in these bytes, which are a whole number of it.
+    /// Fills these bytes, a whole number of elements, with copies of `value`.
     pub(super) fn fill<T: bytemuck::NoUninit>(&mut self, bytes: Range<usize>, value: T) {
         let element = bytemuck::bytes_of(&value);
-        // Some thousand elements at a time.
+        // Writes up to 4096 elements at a time.
         let repeated = element.repeat((bytes.len() / element.len()).clamp(1, 4096));
         for offset in bytes.clone().step_by(repeated.len()) {
             self.write(offset, &repeated[..repeated.len().min(bytes.end - offset)]);
@@ -393,7 +392,7 @@ impl EmulatorMemory {
     }
 }
 
-/// Rows in the emulator's memory, and their texture.
+/// Rows in the emulator's memory, with their texture.
 pub(super) struct EmulatorTexture {
     handle: u64,
     layout: Layout,
@@ -409,7 +408,7 @@ impl EmulatorTexture {
         self.memory.address()
     }
 
-    /// Overwrites the elements, from rows without gaps.
+    /// Overwrites the elements with densely packed rows.
     pub(super) fn upload(&mut self, values: &[f32]) {
         let Layout { width, pitch, .. } = self.layout;
         for (row, values) in values.chunks_exact(width).enumerate() {
@@ -418,7 +417,7 @@ impl EmulatorTexture {
         }
     }
 
-    /// Copies the elements to rows without gaps.
+    /// Copies the elements to densely packed rows.
     pub(super) fn download(&self, values: &mut [f32]) {
         let Layout { width, pitch, .. } = self.layout;
         for (row, values) in values.chunks_exact_mut(width).enumerate() {
@@ -427,14 +426,14 @@ impl EmulatorTexture {
         }
     }
 
-    /// Overwrites the elements, from rows without gaps.
+    /// Overwrites the elements with densely packed rows.
     pub(super) fn copy_from(&mut self, values: &EmulatorMemory) {
         for (padded, dense) in self.layout.rows() {
             self.memory.copy_from(padded, values, dense);
         }
     }
 
-    /// Copies the elements to rows without gaps.
+    /// Copies the elements to densely packed rows.
     pub(super) fn copy_to(&self, values: &mut EmulatorMemory) {
         for (padded, dense) in self.layout.rows() {
             let padded = padded..padded + dense.len();

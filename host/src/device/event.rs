@@ -1,4 +1,4 @@
-//! Marks in the work of a device that other devices and the host can wait for.
+//! Events: markers in the work of a device that other devices and the host can wait for.
 
 use super::handle::{Backend, Device};
 use crate::Error;
@@ -7,12 +7,12 @@ use std::fmt;
 #[cfg(halo_cuda)]
 use super::cuda;
 
-/// A mark behind the work that a device had been given when the event was recorded.
+/// A marker after all work that a device had been given when the event was recorded.
 ///
-/// Another [handle](Device::beside) waits for it with [`Device::wait_event`], and the host goes
-/// on meanwhile: so work is ordered whose data the library does not see, such as kernels of your
-/// own. Buffers need no event: [`Buffer::move_to`](crate::Buffer::move_to) and
-/// [`Buffer::copy_across`](crate::Buffer::copy_across) order the work on them themselves.
+/// Another [handle](Device::beside) waits for it with [`Device::wait_event`], while the host
+/// continues. Use events to order work on data that the library does not know of, such as your own
+/// kernels. Buffers need no event: [`Buffer::move_to`](crate::Buffer::move_to) and
+/// [`Buffer::copy_across`](crate::Buffer::copy_across) order the work on them.
 ///
 /// ```
 /// use halo_gpu::Device;
@@ -35,14 +35,14 @@ pub struct Event {
 }
 
 enum Mark {
-    /// The work was done before the event was recorded.
+    /// The work was complete before the event was recorded.
     Past,
     #[cfg(halo_cuda)]
     Cuda(cuda::Event),
 }
 
 impl Device {
-    /// An event behind all work that this device has been given.
+    /// Records an event after all work that this device has been given.
     ///
     /// # Errors
     ///
@@ -59,9 +59,8 @@ impl Device {
         })
     }
 
-    /// Has the work that this device is given from now on wait for `event`, of this or any
-    /// other device. The host does not wait, unless the event is of a CUDA device and this is
-    /// none.
+    /// Makes later work of this device wait for `event`, of this or any other device. The host
+    /// waits only if the event is of a CUDA device and this is another kind of device.
     ///
     /// # Errors
     ///
@@ -78,17 +77,17 @@ impl Device {
 }
 
 impl Event {
-    /// The device whose work it is behind.
+    /// The device that recorded the event.
     #[must_use]
     pub const fn device(&self) -> &Device {
         &self.device
     }
 
-    /// Whether the work in front of it is done. Does not wait.
+    /// Whether all work before the event is complete. Does not wait.
     ///
     /// # Errors
     ///
-    /// [`Error::Driver`], also when a kernel in front of it has failed.
+    /// [`Error::Driver`], also if a kernel before the event has failed.
     pub fn is_complete(&self) -> Result<bool, Error> {
         match &self.mark {
             Mark::Past => Ok(true),
@@ -97,11 +96,11 @@ impl Event {
         }
     }
 
-    /// Waits until the work in front of it is done; not for what the device was given since.
+    /// Waits until all work before the event is complete. Does not wait for later work.
     ///
     /// # Errors
     ///
-    /// As [`is_complete`](Self::is_complete).
+    /// As for [`is_complete`](Self::is_complete).
     pub fn synchronize(&self) -> Result<(), Error> {
         match &self.mark {
             Mark::Past => Ok(()),

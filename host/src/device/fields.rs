@@ -3,7 +3,7 @@
 use crate::{Buffer, Device, Element, Error, Field2, Field3, Shape, Shape2, Shape3};
 
 impl<T: Element> Field2<T> {
-    /// A buffer on `device` with these elements, which knows their [`Shape`].
+    /// A buffer on `device` with a copy of the elements and their [`Shape`].
     ///
     /// ```
     /// use halo_gpu::{Device, Field2, Shape2};
@@ -19,17 +19,17 @@ impl<T: Element> Field2<T> {
     ///
     /// # Errors
     ///
-    /// As [`Device::upload`].
+    /// As for [`Device::upload`].
     pub fn to_device(&self, device: &Device) -> Result<Buffer<T>, Error> {
         device.upload(self.as_slice())?.shaped(self.shape())
     }
 
-    /// A copy of a buffer that has such a shape: from [`to_device`](Self::to_device), or
-    /// [shaped](Buffer::shaped).
+    /// A copy of a buffer with a 2-D shape, from [`to_device`](Self::to_device) or set by
+    /// [`shaped`](Buffer::shaped).
     ///
     /// # Errors
     ///
-    /// [`Error::ShapeMismatch`] if its shape is another; else as [`Buffer::to_vec`].
+    /// [`Error::ShapeMismatch`] if its shape is not 2-D; otherwise as for [`Buffer::to_vec`].
     pub fn from_device(buffer: &Buffer<T>) -> Result<Self, Error> {
         let Shape::Plane(shape) = buffer.shape() else {
             return Err(Error::ShapeMismatch {
@@ -43,7 +43,7 @@ impl<T: Element> Field2<T> {
 }
 
 impl<T: Element> Field3<T> {
-    /// A buffer on `device` with these elements, which knows their [`Shape`].
+    /// A buffer on `device` with a copy of the elements and their [`Shape`].
     ///
     /// ```
     /// use halo_gpu::{Device, Field3, Shape3};
@@ -59,17 +59,17 @@ impl<T: Element> Field3<T> {
     ///
     /// # Errors
     ///
-    /// As [`Device::upload`].
+    /// As for [`Device::upload`].
     pub fn to_device(&self, device: &Device) -> Result<Buffer<T>, Error> {
         device.upload(self.as_slice())?.shaped(self.shape())
     }
 
-    /// A copy of a buffer that has such a shape: from [`to_device`](Self::to_device), or
-    /// [shaped](Buffer::shaped).
+    /// A copy of a buffer with a 3-D shape, from [`to_device`](Self::to_device) or set by
+    /// [`shaped`](Buffer::shaped).
     ///
     /// # Errors
     ///
-    /// [`Error::ShapeMismatch`] if its shape is another; else as [`Buffer::to_vec`].
+    /// [`Error::ShapeMismatch`] if its shape is not 3-D; otherwise as for [`Buffer::to_vec`].
     pub fn from_device(buffer: &Buffer<T>) -> Result<Self, Error> {
         let Shape::Volume(shape) = buffer.shape() else {
             return Err(Error::ShapeMismatch {

@@ -1,4 +1,4 @@
-//! `Device`: the handle of a CPU, an emulator or a CUDA device.
+//! The handle of a device: the CPU, an emulator or a CUDA device.
 
 use super::cpu;
 use super::emulator::{self, EmulatorDevice, EmulatorOptions};
@@ -17,11 +17,11 @@ use super::ptx;
 /// The three kinds of device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum DeviceKind {
-    /// The CPU ports: no kernels, plain (where it pays: multi-threaded) Rust.
+    /// Runs the CPU ports: plain Rust, multi-threaded where that pays, without kernels.
     Cpu,
-    /// The kernels, run on the CPU thread by thread, with diagnosis.
+    /// Runs the kernels on the CPU thread by thread, with diagnosis.
     Emulator,
-    /// The kernels, run as PTX on a CUDA device.
+    /// Runs the kernels on a CUDA device, as PTX.
     Cuda,
 }
 
@@ -35,7 +35,7 @@ impl fmt::Display for DeviceKind {
     }
 }
 
-/// A place where this library's operations run.
+/// A device that runs this library's operations.
 ///
 /// ```
 /// use halo_gpu::{Device, DeviceKind};
@@ -79,20 +79,21 @@ impl Device {
         }
     }
 
-    /// The CPU ports. Runs every operation of the library, launches no kernels.
+    /// The CPU device. It runs every operation of the library with the CPU ports, and cannot launch
+    /// kernels.
     #[must_use]
     pub fn cpu() -> Self {
         Self::new(cpu::properties(), Limits::SM_90, Backend::Cpu)
     }
 
-    /// The emulator with [`EmulatorOptions::default`].
+    /// An emulator with [`EmulatorOptions::default`].
     #[must_use]
     pub fn emulator() -> Self {
         Self::emulator_with(EmulatorOptions::default())
     }
 
-    /// The emulator, told how to run: order of threads, poison, limits, and
-    /// whether each launch is repeated in several orders and compared.
+    /// An emulator with these options: thread order, poison, limits, and whether it repeats each
+    /// launch in several orders and compares the results.
     #[must_use]
     pub fn emulator_with(options: EmulatorOptions) -> Self {
         Self::new(
@@ -102,20 +103,19 @@ impl Device {
         )
     }
 
-    /// CUDA device number `ordinal`, counted from 0 as the driver counts them
-    /// (`CUDA_VISIBLE_DEVICES` applies).
+    /// CUDA device number `ordinal`, counted from 0 in the driver's order (`CUDA_VISIBLE_DEVICES`
+    /// applies).
     ///
-    /// Uses the device's primary context, as the CUDA runtime API does, so it
-    /// shares the device with other CUDA libraries of the process.
+    /// It uses the device's primary context, as the CUDA runtime API does, so it shares the device
+    /// with other CUDA libraries in the process.
     ///
     /// # Errors
     ///
-    /// [`Error::GpuFeatureDisabled`] without the feature `gpu`,
-    /// [`Error::UnsupportedPlatform`] outside Linux on x86_64 and aarch64,
-    /// [`Error::DriverMissing`] without a CUDA driver, [`Error::NoDevice`] and
-    /// [`Error::DeviceOrdinal`] without such a device,
-    /// [`Error::UnsupportedPtx`] when the device is older than the kernels'
-    /// lowest target, [`Error::Driver`] when the driver fails.
+    /// [`Error::GpuFeatureDisabled`] without the feature `gpu`, [`Error::UnsupportedPlatform`]
+    /// outside Linux on x86_64 and aarch64, [`Error::DriverMissing`] without a CUDA driver,
+    /// [`Error::NoDevice`] and [`Error::DeviceOrdinal`] without such a device,
+    /// [`Error::UnsupportedPtx`] if the device is older than the kernels' lowest target,
+    /// [`Error::Driver`] when the driver fails.
     pub fn cuda(ordinal: usize) -> Result<Self, Error> {
         #[cfg(halo_cuda)]
         {
@@ -128,11 +128,10 @@ impl Device {
         }
     }
 
-    /// [`Device::cuda`], with kernels from PTX text that the caller gives
-    /// instead of the PTX that this library carries.
+    /// Like [`Device::cuda`], with kernels from the caller's PTX instead of the library's.
     ///
-    /// The PTX is loaded at once, so that a PTX which the driver refuses is an
-    /// error here and not at the first launch.
+    /// The driver loads the PTX now, so if it rejects the PTX, this call returns the error and not
+    /// the first launch.
     ///
     /// ```
     /// use halo_gpu::{Device, Error};
@@ -158,16 +157,16 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As for [`Device::cuda`], and [`Error::InvalidPtx`] with the log of the driver's compiler
-    /// when it refuses the PTX.
+    /// As for [`Device::cuda`], and [`Error::InvalidPtx`] with the log of the driver's compiler if
+    /// it rejects the PTX.
     ///
     /// # Safety
     ///
-    /// Every kernel of this library that is later launched on the device must,
-    /// where the PTX has an entry of its name, take the parameters and have the
-    /// effects of the kernel as this library was built with it. Nothing can
-    /// check that, and the library's safe operations rely on it. PTX that does
-    /// not load, or that has none of the names, is fine.
+    /// If the PTX has an entry point with the name of a kernel of this library, and that kernel is
+    /// later launched on the device, the entry point must take the same parameters and have the
+    /// same effects as the kernel in this build of the library. Nothing can check that, and the
+    /// library's safe operations rely on it. PTX that does not load, or that has none of these
+    /// names, is allowed.
     pub unsafe fn cuda_with_ptx(ordinal: usize, ptx: &str) -> Result<Self, Error> {
         #[cfg(halo_cuda)]
         {
@@ -186,7 +185,7 @@ impl Device {
         Ok(Self::new(properties, limits, Backend::Cuda(cuda)))
     }
 
-    /// How many CUDA devices there are; 0 when there is a driver but no device.
+    /// The number of CUDA devices; 0 if there is a driver but no device.
     ///
     /// ```
     /// use halo_gpu::{Device, Error};
@@ -207,7 +206,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::cuda`], without the last four.
+    /// As for [`Device::cuda`], except the last four.
     pub fn cuda_count() -> Result<usize, Error> {
         #[cfg(halo_cuda)]
         {
@@ -219,22 +218,22 @@ impl Device {
         }
     }
 
-    /// The first CUDA device, or the CPU where there is none that can be opened.
+    /// The first CUDA device, or the CPU if it cannot be opened.
     ///
-    /// Never fails; [`Device::kind`] says which it is. Use [`Device::cuda`] to
-    /// learn why a CUDA device was not taken.
+    /// It never fails; [`Device::kind`] says which device it is. Use [`Device::cuda`] to learn why
+    /// a CUDA device could not be opened.
     #[must_use]
     pub fn best() -> Self {
         Self::cuda(0).unwrap_or_else(|_| Self::cpu())
     }
 
-    /// Another handle of this device, whose work runs concurrently with that of this one.
+    /// Another handle of this device, whose work runs concurrently with the work of this one.
     ///
-    /// Each CUDA handle has a stream of its own: the work of one handle runs in order, and that of
+    /// Each CUDA handle has its own stream: the work of one handle runs in order, and the work of
     /// two handles may run at the same time. A buffer belongs to one handle.
-    /// [`Buffer::move_to`](crate::Buffer::move_to) hands it to the other, after the work that uses
-    /// it: so a copy, or a small kernel, runs during another kernel. On other devices work ends
-    /// before a call returns, and the handle is simply another one.
+    /// [`Buffer::move_to`](crate::Buffer::move_to) moves it to the other, after the work that uses
+    /// it. So a copy, or a small kernel, can run during another kernel. On other devices work ends
+    /// before a call returns, and the new handle has no further effect.
     ///
     /// ```
     /// use halo_gpu::Device;
@@ -250,12 +249,12 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::cuda`].
+    /// As for [`Device::cuda`].
     pub fn beside(&self) -> Result<Self, Error> {
         self.beside_with(Priority::Low)
     }
 
-    /// [`Device::beside`] with a priority.
+    /// Like [`Device::beside`], with a priority.
     ///
     /// ```
     /// use halo_gpu::{Device, Priority};
@@ -270,7 +269,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// As [`Device::cuda`].
+    /// As for [`Device::cuda`].
     pub fn beside_with(&self, priority: Priority) -> Result<Self, Error> {
         #[cfg(not(halo_cuda))]
         let _ = priority;
@@ -288,7 +287,7 @@ impl Device {
         }
     }
 
-    /// Which kind of device this is.
+    /// The kind of device.
     #[must_use]
     pub fn kind(&self) -> DeviceKind {
         match self.backend() {
@@ -299,7 +298,7 @@ impl Device {
         }
     }
 
-    /// The device's name, e.g. `NVIDIA H200`, `cpu` or `emulator`.
+    /// The device's name, for example `NVIDIA H200`, `cpu` or `emulator`.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.inner.properties.name
@@ -311,20 +310,19 @@ impl Device {
         &self.inner.properties
     }
 
-    /// The limits of launches on it.
+    /// The device's limits on launches.
     #[must_use]
     pub fn limits(&self) -> &Limits {
         &self.inner.limits
     }
 
-    /// Runs `work` with this device's CUDA context current on this thread, and
-    /// gives it the device's stream (a `CUstream`, which is also a `cudaStream_t`).
+    /// Runs `work` with this device's CUDA context current on this thread, and passes it the
+    /// device's stream (a `CUstream`, which is also a `cudaStream_t`).
     ///
     /// For your own CUDA code: work that it enqueues on that stream runs after all earlier work of
     /// this device and before all later work, so it can use buffers by their
     /// [`device_address`](crate::Buffer::device_address). Within [`Device::record`] the stream is
-    /// the recording's, and the work is recorded. The stream must not be used after `work` has
-    /// returned.
+    /// the recording's, which records the work. Do not use the stream after `work` has returned.
     ///
     /// ```
     /// use halo_gpu::{Device, DeviceKind, Error};
@@ -392,7 +390,7 @@ impl Device {
     }
 }
 
-/// Two handles are equal when they are clones of one device.
+/// Two handles are equal if one is a clone of the other.
 impl PartialEq for Device {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.inner, &other.inner)
@@ -410,7 +408,7 @@ impl fmt::Debug for Device {
     }
 }
 
-/// Why this build has no CUDA devices.
+/// The reason why this build has no CUDA devices.
 #[cfg(not(halo_cuda))]
 fn without_cuda() -> Error {
     if cfg!(feature = "gpu") {

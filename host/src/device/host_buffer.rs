@@ -1,4 +1,4 @@
-//! Host memory whose copies to and from a device overlap with the host's own work.
+//! Host buffers: memory whose copies to and from a device overlap with the host's work.
 
 use super::buffer::{Buffer, require_len};
 use super::handle::Device;
@@ -11,12 +11,12 @@ use std::fmt;
 #[cfg(halo_cuda)]
 use super::{cuda::LockedMemory, handle::Backend, storage::Storage};
 
-/// `len` elements of host memory that a device accesses directly: on CUDA devices
-/// page-locked memory, on others plain memory.
+/// An array of `len` elements in host memory that a device copies from and to directly: page-locked
+/// memory on CUDA devices, plain memory on others.
 ///
 /// [`Buffer::copy_from_host`] and [`Buffer::copy_to_host`] enqueue copies after the device's
-/// earlier work and return at once. Reading the elements, or dropping them, waits for pending
-/// copies, so that no copy is seen half done and no source changes during a copy.
+/// earlier work and return at once. Reading or dropping the elements waits for pending copies, so
+/// nobody sees an incomplete copy, and no source changes during a copy.
 ///
 /// ```
 /// use halo_gpu::{Device, reduction};
@@ -35,7 +35,7 @@ use super::{cuda::LockedMemory, handle::Backend, storage::Storage};
 /// # }
 /// ```
 ///
-/// Nobody can hold on to the elements while a copy writes them:
+/// The elements cannot be borrowed while a copy writes them:
 ///
 /// ```compile_fail,E0502
 /// # use halo_gpu::{Device, Error};
@@ -50,7 +50,7 @@ use super::{cuda::LockedMemory, handle::Backend, storage::Storage};
 /// # }
 /// ```
 ///
-/// Nor write them while a copy may read them, without waiting for it first:
+/// Nor can they be written while a copy may read them, unless you wait for it first:
 ///
 /// ```compile_fail,E0502
 /// # use halo_gpu::{Device, Error};
@@ -65,12 +65,12 @@ use super::{cuda::LockedMemory, handle::Backend, storage::Storage};
 /// # }
 /// ```
 ///
-/// Page-locked memory takes long to allocate and cannot be swapped out: allocate it once, and
-/// not more than the machine can spare.
+/// Page-locked memory takes long to allocate and cannot be swapped out: allocate it once, and no
+/// more than the machine can spare.
 pub struct HostBuffer<T: Element> {
     storage: Memory<T>,
     len: usize,
-    // Behind the storage, so that the memory goes before the device can.
+    // After the storage, so that the memory is freed before the device can be.
     device: Device,
 }
 
@@ -85,12 +85,12 @@ enum Memory<T> {
 const PAGE: usize = 4096;
 
 impl Device {
-    /// `len` zeros in memory of the host for copies to and from this device.
+    /// Allocates `len` zeros in host memory for copies to and from this device.
     ///
     /// # Errors
     ///
-    /// [`Error::HostOutOfMemory`], [`Error::IndexOverflow`] when the size in bytes fits no
-    /// `usize`, [`Error::InvalidParameter`] for types that are aligned beyond a page,
+    /// [`Error::HostOutOfMemory`], [`Error::IndexOverflow`] if the size in bytes does not fit
+    /// `usize`, [`Error::InvalidParameter`] for types with an alignment of more than a page,
     /// [`Error::NotReplayable`] within [`Device::record`], [`Error::Driver`].
     pub fn alloc_host<T: Element>(&self, len: usize) -> Result<HostBuffer<T>, Error> {
         let bytes = bytes_of::<T>(len)?;
@@ -127,24 +127,24 @@ impl<T: Element> HostBuffer<T> {
         self.len
     }
 
-    /// Whether there is no element.
+    /// Whether the buffer has no elements.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The device whose copies it takes part in.
+    /// The device that copies from and to the elements.
     #[must_use]
     pub fn device(&self) -> &Device {
         &self.device
     }
 
-    /// The elements. Waits for the copies that are under way.
+    /// The elements. Waits for pending copies.
     ///
     /// # Errors
     ///
-    /// [`Error::Driver`], also when a kernel that was launched earlier has failed;
-    /// [`Error::NotReplayable`] within [`Device::record`].
+    /// [`Error::Driver`], also if an earlier kernel has failed; [`Error::NotReplayable`] within
+    /// [`Device::record`].
     pub fn as_slice(&self) -> Result<&[T], Error> {
         match &self.storage {
             Memory::Own(own) => Ok(own),
@@ -153,11 +153,11 @@ impl<T: Element> HostBuffer<T> {
         }
     }
 
-    /// The elements, to be written. Waits for the copies that are under way.
+    /// The elements, mutable. Waits for pending copies.
     ///
     /// # Errors
     ///
-    /// As [`as_slice`](Self::as_slice).
+    /// As for [`as_slice`](Self::as_slice).
     pub fn as_mut_slice(&mut self) -> Result<&mut [T], Error> {
         match &mut self.storage {
             Memory::Own(own) => Ok(own),
@@ -168,8 +168,8 @@ impl<T: Element> HostBuffer<T> {
 }
 
 impl<T: Element> Buffer<T> {
-    /// Overwrites all elements by those of `source`, after the device's earlier work, without
-    /// waiting for the copy.
+    /// Overwrites all elements with those of `source`, after the device's earlier work, and does
+    /// not wait for the copy.
     ///
     /// # Errors
     ///
@@ -180,23 +180,23 @@ impl<T: Element> Buffer<T> {
         self.view_mut(..)?.copy_from_host(source)
     }
 
-    /// Copies all elements to `target`, behind the device's earlier work, and does not wait
-    /// for it: [`HostBuffer::as_slice`] does.
+    /// Copies all elements to `target`, after the device's earlier work, and does not wait for the
+    /// copy: [`HostBuffer::as_slice`] does.
     ///
     /// # Errors
     ///
-    /// As [`copy_from_host`](Self::copy_from_host).
+    /// As for [`copy_from_host`](Self::copy_from_host).
     pub fn copy_to_host(&self, target: &mut HostBuffer<T>) -> Result<(), Error> {
         View::from(self).copy_to_host(target)
     }
 }
 
 impl<T: Element> ViewMut<'_, T> {
-    /// As [`Buffer::copy_from_host`], of these elements.
+    /// Like [`Buffer::copy_from_host`], for the elements of this view.
     ///
     /// # Errors
     ///
-    /// As [`Buffer::copy_from_host`].
+    /// As for [`Buffer::copy_from_host`].
     pub fn copy_from_host(&mut self, source: &HostBuffer<T>) -> Result<(), Error> {
         let what = "the host's memory to copy from";
         let (buffer, start, len) = self.parts_mut();
@@ -213,7 +213,7 @@ impl<T: Element> ViewMut<'_, T> {
 }
 
 impl<T: Element> View<'_, T> {
-    /// As [`Buffer::copy_to_host`], of these elements.
+    /// Like [`Buffer::copy_to_host`], for the elements of this view.
     ///
     /// ```
     /// use halo_gpu::Device;
@@ -230,7 +230,7 @@ impl<T: Element> View<'_, T> {
     ///
     /// # Errors
     ///
-    /// As [`Buffer::copy_from_host`].
+    /// As for [`Buffer::copy_from_host`].
     pub fn copy_to_host(&self, target: &mut HostBuffer<T>) -> Result<(), Error> {
         let what = "the host's memory to copy to";
         self.buffer().device().require_same(what, &target.device)?;

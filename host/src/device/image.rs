@@ -1,15 +1,14 @@
-//! Device code (PTX or machine code) that does not come with the library.
+//! Device code (PTX or machine code) that is not part of the library.
 
 use std::fmt;
 
-/// Code for a CUDA device, in one of the two forms that its driver takes.
+/// Code for a CUDA device, in one of the two forms that the driver loads.
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub enum Image<'a> {
     /// PTX, which the driver compiles.
     Ptx(&'a str),
-    /// Machine code for one generation of device (a cubin), as `nvcc -cubin` and
-    /// `ptxas` write it.
+    /// Machine code for one GPU generation (a cubin), from `nvcc -cubin` or `ptxas`.
     Cubin(&'a [u8]),
 }
 

@@ -1,4 +1,4 @@
-//! Kernels that replace the library's in a launch.
+//! Replaces the library's kernels in launches with others.
 
 use super::handle::Device;
 use super::image::Image;
@@ -10,32 +10,33 @@ use super::cuda::{CudaDevice, StandIns};
 #[cfg(halo_cuda)]
 use super::handle::Backend;
 
-/// Kernels that a device has loaded in addition to its own, by
+/// Kernels that a device has loaded in addition to its own, with
 /// [`Device::load_kernels`](super::Device::load_kernels).
 ///
-/// [`Stage::using`] substitutes them for kernels of the same names, so that one
-/// launch path, with its buffers and its geometry, runs either. They stay loaded as long as this or a clone of it lives.
+/// [`Stage::using`] substitutes them for kernels of the same names, so the same launch code, with
+/// its buffers and its geometry, runs either. They stay loaded as long as this value or a clone of
+/// it exists.
 #[derive(Clone)]
 pub struct Kernels {
     #[cfg(halo_cuda)]
     inner: StandIns,
-    /// Nothing loads any where there are no CUDA devices.
+    /// Without CUDA devices this type has no values.
     #[cfg(not(halo_cuda))]
     never: std::convert::Infallible,
 }
 
 impl Kernels {
-    /// The same kernels, with the entry point `entry` instead of `kernel`.
+    /// These kernels, with the entry point `entry` in place of `kernel`.
     ///
-    /// For code whose entry points are called otherwise, or which has several for
-    /// one kernel. An entry point that is not there is
-    /// [`Error::KernelNotFound`](crate::Error::KernelNotFound) at its launch.
+    /// Use it for code whose entry points have other names, or which has several for one kernel. If
+    /// `entry` does not exist, its launch returns
+    /// [`Error::KernelNotFound`](crate::Error::KernelNotFound).
     ///
     /// # Safety
     ///
     /// `entry` takes the parameters of `kernel` and has its effects, as
-    /// [`Device::load_kernels`](super::Device::load_kernels) demands of kernels of
-    /// the same name.
+    /// [`Device::load_kernels`](super::Device::load_kernels) requires of kernels with the same
+    /// name.
     #[must_use]
     pub unsafe fn with_entry(self, kernel: &str, entry: &str) -> Self {
         #[cfg(halo_cuda)]
@@ -59,8 +60,8 @@ impl fmt::Debug for Kernels {
 }
 
 impl Device {
-    /// Loads kernels from elsewhere, to replace this device's own
-    /// by [`Stage::using`]: CUDA C++ compiled by nvcc, say, to compare with.
+    /// Loads other kernels, with which [`Stage::using`] can replace this device's own: for example
+    /// CUDA C++ compiled by nvcc, for comparison.
     ///
     /// ```
     /// use halo_gpu::{Device, Error, Image};
@@ -85,14 +86,13 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// [`Error::NotCuda`] on other devices. For PTX as for [`Device::cuda_with_ptx`]; for machine
-    /// code [`Error::InvalidCubin`] when it is none, is cut off or is refused by the driver, and
-    /// [`Error::UnsupportedCubin`] when it is for another generation of device.
+    /// [`Error::NotCuda`] on other devices. For PTX as for [`Device::cuda_with_ptx`]. For machine
+    /// code [`Error::InvalidCubin`] if it is not a cubin, is truncated, or the driver rejects it,
+    /// and [`Error::UnsupportedCubin`] if it is for another GPU generation.
     ///
     /// # Safety
     ///
-    /// As [`Device::cuda_with_ptx`], of every kernel that is launched while these
-    /// are in use.
+    /// As for [`Device::cuda_with_ptx`], for every kernel that is launched while these are in use.
     pub unsafe fn load_kernels(&self, image: Image<'_>) -> Result<Kernels, Error> {
         #[cfg(halo_cuda)]
         if let Backend::Cuda(cuda) = self.backend() {
@@ -104,14 +104,13 @@ impl Device {
         Err(self.not_cuda("loading kernels"))
     }
 
-    /// Another handle of this device, as [`Device::beside`] makes one, whose kernels can be
-    /// exchanged.
+    /// Another handle of this device, as from [`Device::beside`], whose kernels can be replaced.
     ///
-    /// There is an example with [`Device::load_kernels`].
+    /// For an example see [`Device::load_kernels`].
     ///
     /// # Errors
     ///
-    /// As [`Device::beside`].
+    /// As for [`Device::beside`].
     pub fn stage(&self) -> Result<Stage, Error> {
         Ok(Stage {
             device: self.beside()?,
@@ -119,10 +118,10 @@ impl Device {
     }
 }
 
-/// A device whose kernels others stand in for, by [`Device::stage`].
+/// A device whose kernels can be replaced, from [`Device::stage`].
 ///
-/// The kernels of a [`Device`] never change, except by the stage that made it: the owner of the
-/// stage chooses the kernels of all launches on its device.
+/// Only the stage can change the kernels of its device, so the owner of the stage decides which
+/// kernels all launches on that device use. The kernels of any other [`Device`] never change.
 #[derive(Debug)]
 pub struct Stage {
     device: Device,
@@ -135,21 +134,21 @@ impl Stage {
         &self.device
     }
 
-    /// Runs `work`, during which launches on the device of this stage, whichever thread
-    /// makes them, take their kernels from `kernels`.
+    /// Runs `work`. In that time launches on the device of this stage, from any thread, use
+    /// `kernels`.
     ///
-    /// Everything else stays as it is: buffers, constants by name, geometry, order.
-    /// A kernel that is not in `kernels` is [`Error::KernelNotFound`] there, and
-    /// never taken from the device's own.
+    /// Everything else stays the same: buffers, constants by name, geometry, order. A launch of a
+    /// kernel that is missing in `kernels` returns [`Error::KernelNotFound`]; it never uses the
+    /// device's own kernel.
     ///
     /// # Errors
     ///
-    /// [`Error::DeviceMismatch`] unless the device of this stage has loaded them;
-    /// [`Error::NotCuda`] on other devices.
+    /// [`Error::DeviceMismatch`] if another device loaded `kernels`; [`Error::NotCuda`] on other
+    /// kinds of device.
     pub fn using<R>(&mut self, kernels: &Kernels, work: impl FnOnce() -> R) -> Result<R, Error> {
         #[cfg(halo_cuda)]
         if let Backend::Cuda(cuda) = self.device.backend() {
-            /// Takes the kernels out again, also when the work panics.
+            /// Restores the device's own kernels, also if the work panics.
             struct InUse<'a>(&'a CudaDevice);
             impl Drop for InUse<'_> {
                 fn drop(&mut self) {

@@ -1,4 +1,4 @@
-//! Memory layout of textures.
+//! Lays out the elements of a texture in memory.
 
 use crate::Error;
 use crate::limits::TextureLimits;
@@ -21,7 +21,7 @@ pub(super) struct Layout {
     pub(super) width: usize,
     /// Rows.
     pub(super) height: usize,
-    /// Elements from row to row.
+    /// Elements from the start of one row to the start of the next.
     pub(super) pitch: usize,
     pub(super) address_mode: AddressMode,
 }
@@ -33,7 +33,7 @@ impl Layout {
         height: usize,
         address_mode: AddressMode,
     ) -> Result<Self, Error> {
-        // Rows whose pitch would exceed its own limit are too wide, too.
+        // The limit on the pitch limits the width too.
         let widest = limits
             .width
             .min(limits.pitch_bytes / size_of::<f32>() as u32);
@@ -47,8 +47,8 @@ impl Layout {
                 });
             }
         }
-        // Both are at most u32 now; their products fit u64, and usize on every
-        // platform that has a driver.
+        // Both are at most u32 now; their products fit u64, and usize on every platform with a
+        // driver.
         let alignment = limits.pitch_alignment as usize;
         let largest = limits.pitch_bytes as usize;
         if alignment == 0 || !alignment.is_multiple_of(size_of::<f32>()) || alignment > largest {
@@ -71,7 +71,7 @@ impl Layout {
         })
     }
 
-    /// Where each row begins, and its bytes in rows without gaps.
+    /// For each row, its start in bytes, and its byte range among densely packed rows.
     pub(super) fn rows(&self) -> impl Iterator<Item = (usize, Range<usize>)> + use<> {
         let [pitch, dense] = [self.pitch, self.width].map(|elements| elements * size_of::<f32>());
         (0..self.height).map(move |row| (row * pitch, row * dense..(row + 1) * dense))

@@ -1,15 +1,15 @@
 //! Devices: the CPU with its ports, the emulator, and CUDA devices.
 //!
-//! A [`Device`] is a cheap handle (clone it freely; it is `Send` and `Sync`). Work on one device
+//! A [`Device`] is a cheap handle: clone it freely; it is `Send` and `Sync`. Work on one device
 //! runs in the order of the calls, from any thread. On CUDA devices it runs asynchronously, and
-//! every operation that returns data to the host waits for it. Handles made by separate calls are
+//! every operation that returns data to the host waits for it. Handles from separate calls are
 //! separate devices: one refuses buffers of the other.
 //!
-//! Each module looks at those below it, and at none above:
+//! A module uses only modules further down in this table:
 //!
-//! | module | what it is |
+//! | module | purpose |
 //! |---|---|
-//! | `fields`, `kernels`, `replay`, `timing`, `event`, `texture`, `view`, `host_buffer`, `sealed`, `buffer` | what one does with a device |
+//! | `fields`, `kernels`, `replay`, `timing`, `event`, `texture`, `view`, `host_buffer`, `sealed`, `buffer` | the operations on a device |
 //! | `storage` | the memory behind a buffer |
 //! | `handle` | the device itself, of one of three kinds |
 //! | `emulator`, `cuda`, `cpu` | the kinds |

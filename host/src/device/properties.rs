@@ -1,8 +1,9 @@
-//! Properties of a device, and the priority of its handles.
+//! The properties of a device, and the priority of its handles.
 
 use crate::{ComputeCapability, DriverVersion};
 
-/// Properties of a device. `None` where this kind of device has no such property.
+/// The properties of a device. `None` means that this kind of device has no such property, or that
+/// it is unknown.
 ///
 /// ```
 /// use halo_gpu::Device;
@@ -19,7 +20,7 @@ use crate::{ComputeCapability, DriverVersion};
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Properties {
-    /// The device's name, e.g. `NVIDIA H200`, `cpu`, `emulator`.
+    /// The device's name, for example `NVIDIA H200`, `cpu`, `emulator`.
     pub name: String,
     /// Multiprocessors of a CUDA device; hardware threads otherwise.
     pub multiprocessors: u32,
@@ -29,29 +30,27 @@ pub struct Properties {
     pub total_memory: Option<u64>,
     /// Second-level cache, in bytes.
     pub l2_cache_bytes: Option<u64>,
-    /// Peak bandwidth of device memory in bytes per second, as memory clock ×
-    /// bus width × 2 transfers per clock. `None` where the driver does not say.
+    /// Peak bandwidth of device memory in bytes per second: memory clock × bus width × 2 transfers
+    /// per clock. `None` if the driver does not report it.
     pub peak_memory_bandwidth: Option<f64>,
-    /// The generation of a CUDA device.
+    /// The compute capability of a CUDA device.
     pub compute_capability: Option<ComputeCapability>,
     /// The CUDA version that the installed driver supports.
     pub driver_version: Option<DriverVersion>,
-    /// The target of the PTX that this device was given, e.g. `sm_90`.
+    /// The target of the PTX that this device uses, for example `sm_90`.
     pub ptx_target: Option<String>,
 }
 
-/// Which of two handles of one device goes first, where both have work that waits for a place
-/// on it.
+/// The priority of a handle over other handles of the same device, if both have waiting work.
 ///
-/// On CUDA devices the priority of the handle's stream. It decides which block is placed next,
-/// and takes no place from a block that runs. On other devices, which do work at once, it
-/// changes nothing.
+/// On CUDA devices it is the priority of the handle's stream: it decides which block starts next,
+/// and never interrupts a running block. On other devices, which do all work at once, it has no
+/// effect.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Priority {
-    /// Behind the others: what a device has that was opened.
+    /// After the others: the default, also for opened devices.
     #[default]
     Low,
-    /// In front of the others: for little work that others wait for, such as the rim of a
-    /// field.
+    /// Before the others: for short work that other work waits for, such as the rim of a field.
     High,
 }

@@ -1,4 +1,4 @@
-//! The PTX that the library ships, and which of it a device gets.
+//! The PTX that the library contains, and the choice of the PTX for a device.
 
 use crate::ComputeCapability;
 use std::borrow::Cow;
@@ -7,9 +7,9 @@ use std::collections::{BTreeSet, HashMap};
 /// The source of a device's kernels.
 #[derive(Clone)]
 pub(super) enum Source {
-    /// The PTX of this library: the highest target that the device can run.
+    /// The PTX of this library, with the highest target that the device can run.
     Embedded,
-    /// PTX that the caller gave.
+    /// PTX from the caller.
     Given(String),
 }
 
@@ -18,8 +18,8 @@ struct Embedded {
     text: &'static str,
 }
 
-/// Lowest target first. The build script checks that the files are there and
-/// were built from the kernel sources of this version.
+/// The lowest target comes first. The build script checks that the files exist and were built from
+/// the kernel sources of this version.
 const EMBEDDED: [Embedded; 2] = [
     Embedded {
         needs: ComputeCapability { major: 7, minor: 5 },
@@ -31,8 +31,8 @@ const EMBEDDED: [Embedded; 2] = [
     },
 ];
 
-/// The PTX with the highest target that `device` can run, or, as error, the one
-/// with the lowest.
+/// The PTX with the highest target that `device` can run, or, as an error, the PTX with the lowest
+/// target.
 ///
 /// PTX runs on its own target and every later one.
 pub(super) fn embedded_for(device: ComputeCapability) -> Result<&'static str, &'static str> {
@@ -46,16 +46,15 @@ pub(super) fn embedded_for(device: ComputeCapability) -> Result<&'static str, &'
 /// The header of a PTX module.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Header {
-    /// `.target` without modifiers, e.g. `sm_90`; `an unknown target` without one.
+    /// `.target` without modifiers, for example `sm_90`; `an unknown target` without one.
     pub(super) target: String,
-    /// `.version`, e.g. `8.0`; `unknown` without one.
+    /// `.version`, for example `8.0`; `unknown` without one.
     pub(super) version: String,
-    /// The compute capability that the target needs at least.
+    /// The lowest compute capability that can run the target.
     pub(super) needs: Option<ComputeCapability>,
 }
 
-/// Reads the directives `.version` and `.target`, which stand in front of
-/// everything but comments.
+/// Reads the directives `.version` and `.target`; only comments can precede them.
 pub(super) fn header(ptx: &str) -> Header {
     let directive = |name: &str| {
         ptx.lines()
@@ -82,16 +81,17 @@ fn capability_of(target: &str) -> Option<ComputeCapability> {
     })
 }
 
-/// A part of a PTX module that stands on its own.
+/// A part of a PTX module that is a module by itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Part {
     pub(super) text: Cow<'static, str>,
-    /// The entry points and variables in it; empty for the whole module, which has all of them.
+    /// The entry points and variables that it defines; empty for the whole module, which defines
+    /// all of them.
     pub(super) defines: Vec<String>,
 }
 
 impl Part {
-    /// A module as one part.
+    /// The whole module as one part.
     pub(super) const fn whole(text: Cow<'static, str>) -> Self {
         Self {
             text,
@@ -100,15 +100,15 @@ impl Part {
     }
 }
 
-/// The kernels of a module in parts, one for each family's kernels with the same constants.
+/// Splits a module into parts: for each family, one part per set of constants that its kernels
+/// read.
 ///
-/// A launch sets up the module's constant memory, whether the kernel reads it or
-/// not, which took 0.1 to 0.2 µs of a launch of 1.5 to 2.7 µs on an H200. In parts,
-/// kernels do not pay for constants that they do not read, and only the families that
-/// a program uses are compiled for its device.
+/// A launch sets up all constant memory of its module, even if the kernel does not read it; on an
+/// H200 that took 0.1 to 0.2 µs of a launch of 1.5 to 2.7 µs. With parts, kernels do not pay for
+/// constants that they do not read, and the driver compiles only the families that a program uses.
 ///
-/// Kernels that share a variable stay together, so that there is one of it. A
-/// module that is not what LLVM makes of kernels without calls stays whole.
+/// Kernels that share a variable stay in one part, so that the variable exists only once. If the
+/// PTX does not have the form that LLVM produces for kernels without calls, the module stays whole.
 pub(super) fn parts(text: &'static str) -> Vec<Part> {
     split(text).unwrap_or_else(|| vec![Part::whole(Cow::Borrowed(text))])
 }
@@ -123,7 +123,7 @@ struct Item<'a> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ItemKind {
     Entry,
-    /// A name for memory that the launch gives, which every part may have.
+    /// A name for memory that the launch supplies; every part may declare it.
     External,
     Constant,
     Variable,
@@ -131,7 +131,7 @@ enum ItemKind {
 
 fn split(text: &str) -> Option<Vec<Part>> {
     let (header, items) = items(text)?;
-    // By name, the variables that each item mentions, among them itself.
+    // For each name of a variable, its item.
     let variables: HashMap<&str, usize> = items
         .iter()
         .enumerate()
@@ -147,7 +147,7 @@ fn split(text: &str) -> Option<Vec<Part>> {
         })
         .collect();
 
-    // Items that must be together have the same group in the end.
+    // Items that must stay together end up in the same group.
     let mut group: Vec<usize> = (0..items.len()).collect();
     let mut unite = |a: usize, b: usize| {
         let (from, to) = (group[a].max(group[b]), group[a].min(group[b]));
@@ -201,7 +201,7 @@ fn split(text: &str) -> Option<Vec<Part>> {
     Some(parts.collect())
 }
 
-/// The directives in front of the items, and the items; `None` for PTX that is not understood.
+/// The directives before the items, and the items; `None` if the form of the PTX is unknown.
 fn items(text: &str) -> Option<(&str, Vec<Item<'_>>)> {
     const LAST_OF_HEADER: &str = ".address_size 64\n";
     let (header, _) = text.split_once(LAST_OF_HEADER)?;
@@ -227,7 +227,7 @@ fn items(text: &str) -> Option<(&str, Vec<Item<'_>>)> {
 
 fn item(text: &str) -> Option<Item<'_>> {
     let declaration = text.lines().next()?;
-    // What links to other modules or calls functions is not of our making.
+    // Code that links to other modules or calls functions is not from this library.
     if [".func", ".weak", ".common", ".alias", ".section", ".file"]
         .iter()
         .any(|directive| declaration.contains(directive))
@@ -252,7 +252,7 @@ fn item(text: &str) -> Option<Item<'_>> {
     } else {
         return None;
     };
-    // Everything up to the extent or the value ends in the name.
+    // The name ends before the extent or the value.
     let declared = declaration.split(['[', '=', ';']).next()?;
     Some(Item {
         text,

@@ -1,4 +1,4 @@
-//! Recorded work, which a device can run again and again.
+//! Records work and replays it on a device, any number of times.
 
 use super::handle::{Backend, Device};
 use super::tally::Tally;
@@ -8,13 +8,12 @@ use std::fmt;
 #[cfg(halo_cuda)]
 use super::cuda::Graph;
 
-/// Work that [`Device::record`] has recorded.
+/// Work that [`Device::record`] has recorded, for replay.
 ///
-/// It borrows what the work borrows, so buffers cannot be used otherwise while
-/// this lives, and memory that the work has used stays allocated until it is
-/// dropped.
+/// It borrows everything that the work borrows, so buffers cannot be used otherwise while it
+/// exists. Memory that the work uses stays allocated until it is dropped.
 ///
-/// Here on the CPU, where replaying calls the work again:
+/// An example on the CPU, where a replay calls the work again:
 ///
 /// ```
 /// use halo_gpu::Device;
@@ -40,11 +39,11 @@ pub struct Replay<'a> {
     device: Device,
 }
 
-/// The work of a replay.
+/// How a replay does its work.
 enum How<'a> {
-    /// It calls the work again.
+    /// Calls the work again.
     Call(Box<dyn FnMut() -> Result<(), Error> + 'a>),
-    /// It owns and borrows everything that the recorded work uses.
+    /// Launches the graph, which owns or borrows everything that the recorded work uses.
     #[cfg(halo_cuda)]
     Graph(
         Graph,
@@ -53,23 +52,23 @@ enum How<'a> {
 }
 
 impl Device {
-    /// Runs `work` once and records it `count` times, to be given to this device
-    /// again by [`Replay::run`].
+    /// Runs `work` once and records it `count` times; [`Replay::run`] then repeats it on this
+    /// device.
     ///
     /// On CUDA devices the recording is a graph: a replay costs the host one call, however many
-    /// launches it has, and the device starts each launch as soon as the one before has ended. That
-    /// is the way to run kernels that are shorter than the host's calls, and to measure them. The
-    /// recording contains this thread's work for this device: launches, fills and copies from
-    /// buffer to buffer. On the CPU and the emulator a replay calls `work` again.
+    /// launches it has, and the device starts each launch as soon as the previous one has ended.
+    /// Use it to run kernels that are shorter than the host's calls, and to measure them. The
+    /// recording contains this thread's work for this device: launches, fills and copies between
+    /// buffers. On the CPU and the emulator a replay calls `work` again.
     ///
-    /// What this library keeps on the host is right on every device: iterations of a
-    /// [`Plate`](crate::heat2d::Plate) and steps of a [`Leapfrog`](crate::nbody::Leapfrog)
-    /// go on from replay to replay, and are counted as they are done. (If two buffers of a
-    /// plate have changed places an odd number of times, each replay on a CUDA device ends with
-    /// a copy of one of them.) What `work` itself does on the host it does at each replay on the CPU and
-    /// the emulator, but on CUDA devices only while it is recorded: `count + 1` times in
-    /// all. So give work that gives the device the same every time, and that neither
-    /// exchanges buffers nor counts.
+    /// The state that this library keeps on the host is correct on every device: iterations of a
+    /// [`Plate`](crate::heat2d::Plate) and steps of a [`Leapfrog`](crate::nbody::Leapfrog) continue
+    /// from replay to replay, and each replay counts them. (If two buffers of a plate were
+    /// exchanged an odd number of times, each replay on a CUDA device ends with a copy of one of
+    /// them.) Other effects of `work` on the host happen at each replay on the CPU and the
+    /// emulator, but on CUDA devices only during the recording: `count + 1` times in all. So pass
+    /// work that gives the device the same tasks every time, and that neither exchanges buffers nor
+    /// counts by itself.
     ///
     /// ```
     /// use halo_gpu::Device;
@@ -91,9 +90,9 @@ impl Device {
     ///
     /// The errors of `work`. On CUDA devices also [`Error::NotReplayable`]: for operations that a
     /// graph cannot contain (allocating, copies from and to the host, waiting, loading, constants
-    /// that change from launch to launch), for steps that exchange three or more buffers in a ring,
-    /// whose contents are then unspecified, and while there is another recording of this device, by
-    /// any thread. [`Device::beside`] gives a handle for another recording.
+    /// that change from launch to launch); for steps that exchange three or more buffers in a ring,
+    /// whose contents are then unspecified; and while any thread makes another recording of this
+    /// device. [`Device::beside`] returns a handle for another recording.
     pub fn record<'a>(
         &self,
         count: usize,
@@ -118,8 +117,8 @@ impl Device {
         })
     }
 
-    /// Whether this thread's work for the device is being [recorded](Self::record) as a graph, in
-    /// which there is no waiting and no allocating.
+    /// Whether this thread's work for the device is being [recorded](Self::record) as a graph,
+    /// which cannot contain waits and allocations.
     #[must_use]
     pub fn is_recording(&self) -> bool {
         match self.backend() {
@@ -131,13 +130,13 @@ impl Device {
 }
 
 impl Replay<'_> {
-    /// Does everything that was recorded once more: on CUDA devices queued behind
-    /// all earlier work, without waiting for its end.
+    /// Does all recorded work once more. On CUDA devices it enqueues the work after all earlier
+    /// work and does not wait.
     ///
     /// # Errors
     ///
-    /// On CUDA devices [`Error::NotReplayable`] within another recording, and
-    /// [`Error::Driver`]; elsewhere whatever the work returns.
+    /// On CUDA devices [`Error::NotReplayable`] within another recording, and [`Error::Driver`]; on
+    /// other devices the errors of the work.
     pub fn run(&mut self) -> Result<(), Error> {
         match &mut self.how {
             How::Call(work) => (0..self.count).try_for_each(|_| work()),
@@ -146,7 +145,7 @@ impl Replay<'_> {
         }
     }
 
-    /// How many times the work was recorded: what [`run`](Self::run) does as often.
+    /// How many times the work was recorded, and each [`run`](Self::run) does it.
     #[must_use]
     pub fn count(&self) -> usize {
         self.count

@@ -1,4 +1,4 @@
-//! Buffers in transit from one device to another.
+//! Sealed buffers: buffers on their way from one device to another.
 
 use super::buffer::{Buffer, require_len};
 use super::event::Event;
@@ -10,11 +10,12 @@ use std::fmt;
 #[cfg(halo_cuda)]
 use super::storage::Storage;
 
-/// A buffer that is given no work any more, and an event behind the last: what a device hands
-/// to another one, whose thread may be another.
+/// A buffer that gets no more work, with an event after its last work. One device passes it to
+/// another, possibly on another thread.
 ///
-/// [`Buffer::copy_across`] waits for all that the source's device has been given by then. A copy
-/// from a sealed buffer waits for what had been given when it was sealed, however much follows:
+/// [`Buffer::copy_across`] waits for all work that the source's device has been given at the time
+/// of the copy. A copy from a sealed buffer waits only for the work given before it was sealed,
+/// however much follows:
 ///
 /// ```
 /// use halo_gpu::Device;
@@ -31,18 +32,18 @@ use super::storage::Storage;
 /// # }
 /// ```
 pub struct Sealed<T: Element> {
-    /// There until it is opened or dropped.
+    /// `Some` until it is opened or dropped.
     buffer: Option<Buffer<T>>,
-    /// Behind all work on the buffer.
+    /// After all work on the buffer.
     behind: Event,
 }
 
 impl<T: Element> Buffer<T> {
-    /// Seals the buffer behind what its device has been given.
+    /// Seals the buffer after all work that its device has been given.
     ///
     /// # Errors
     ///
-    /// As [`Device::record_event`](crate::Device::record_event).
+    /// As for [`Device::record_event`](crate::Device::record_event).
     pub fn seal(self) -> Result<Sealed<T>, Error> {
         let behind = self.device().record_event()?;
         Ok(Sealed {
@@ -60,23 +61,23 @@ impl<T: Element> Sealed<T> {
         }
     }
 
-    /// How many elements the buffer has.
+    /// The number of elements.
     #[must_use]
     pub fn len(&self) -> usize {
         self.buffer().len()
     }
 
-    /// Whether there is no element.
+    /// Whether the buffer has no elements.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The buffer. Later work of its device runs after the copies from it.
+    /// Opens the buffer. Later work of its device runs after the copies from it.
     ///
     /// # Errors
     ///
-    /// As [`Device::wait_event`](crate::Device::wait_event).
+    /// As for [`Device::wait_event`](crate::Device::wait_event).
     pub fn open(mut self) -> Result<Buffer<T>, Error> {
         self.buffer().device().wait_event(&self.behind)?;
         match self.buffer.take() {
@@ -87,13 +88,14 @@ impl<T: Element> Sealed<T> {
 }
 
 impl<T: Element> ViewMut<'_, T> {
-    /// Overwrites the bytes of the elements by those of `source`, of any device. On CUDA devices
+    /// Overwrites the bytes of the elements with those of `source`, of any device. On CUDA devices
     /// the copy runs after earlier work of the target's device, and after the work that the
-    /// source's device had before it was sealed. The host does not wait.
+    /// source's device had been given before the source was sealed. The host does not wait.
     ///
     /// # Errors
     ///
-    /// [`Error::LengthMismatch`] unless both have as many bytes; as [`Buffer::copy_across`].
+    /// [`Error::LengthMismatch`] unless both have the same number of bytes; the errors of
+    /// [`Buffer::copy_across`].
     pub fn copy_from_sealed<U: Element>(&mut self, source: &mut Sealed<U>) -> Result<(), Error> {
         let size = size_of::<T>();
         let (own, start, len) = self.parts_mut();
@@ -110,11 +112,13 @@ impl<T: Element> ViewMut<'_, T> {
         }
         #[cfg(halo_cuda)]
         if let (Storage::Cuda(to), Storage::Cuda(from)) = (&mut own.storage, &from.storage) {
-            // SAFETY: this device waits for the event behind all work on the source, which is
-            // given no more until it is opened or dropped: both wait for the event below first.
+            // SAFETY: this device waits for the event after all work on the source. The source gets
+            // no more work until it is opened or dropped, and both first wait for the event
+            // recorded below.
             unsafe { to.copy_unordered(start * size, from, 0..bytes) }?;
             source.behind = device.record_event().inspect_err(|_| {
-                // Nothing keeps later work off the source, so that the copy is waited for here.
+                // Nothing orders later work on the source after the copy, so wait for the copy
+                // here.
                 let _: Result<(), Error> = device.synchronize();
             })?;
             return Ok(());
@@ -126,7 +130,7 @@ impl<T: Element> ViewMut<'_, T> {
 
 impl<T: Element> Drop for Sealed<T> {
     fn drop(&mut self) {
-        // The memory goes behind the copies from it. A failure means that the driver is shutting
+        // The memory is freed after the copies from it. A failure means that the driver is shutting
         // down or that a kernel has faulted.
         if let Some(buffer) = &self.buffer {
             let _: Result<(), Error> = buffer.device().wait_event(&self.behind);

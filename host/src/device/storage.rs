@@ -1,6 +1,6 @@
 //! The memory behind a buffer, for each kind of device.
 //!
-//! Ranges are in elements, and lie within the memory: buffers and their views check that.
+//! Ranges are in elements and lie within the memory: buffers and their views check that.
 
 use super::emulator::EmulatorMemory;
 use super::handle::{Backend, Device};
@@ -12,19 +12,18 @@ use std::ops::Range;
 #[cfg(halo_cuda)]
 use super::cuda::CudaMemory;
 
-/// Element types of a [`Buffer`](crate::Buffer): plain bytes, with a value for every pattern
+/// Element types of a [`Buffer`](crate::Buffer): plain bytes for which every bit pattern is valid
 /// (`f32`, `i64`, `[f32; 4]`, `#[derive(Pod)]` structs, …).
 pub trait Element: bytemuck::Pod + Send + Sync {}
 
 impl<T: bytemuck::Pod + Send + Sync> Element for T {}
 
 pub(super) enum Storage<T: Element> {
-    /// No bytes, no memory; not on the CPU device.
+    /// No bytes and no memory; not on the CPU device.
     Empty,
     /// The memory of the CPU ports.
     Host(Vec<T>),
-    /// The caller's memory, for the CPU ports to read. The buffer is in a
-    /// [`Lent`](super::Lent).
+    /// The caller's memory, which the CPU ports read. The buffer is in a [`Lent`](super::Lent).
     Lent(&'static [T]),
     Emulator(EmulatorMemory),
     #[cfg(halo_cuda)]
@@ -32,7 +31,7 @@ pub(super) enum Storage<T: Element> {
 }
 
 impl<T: Element> Storage<T> {
-    /// `bytes` (not zero) of memory that hold `len` times this value.
+    /// Allocates `bytes` bytes (not zero) and fills them with `len` copies of this value.
     pub(super) fn filled(
         device: &Device,
         len: usize,
@@ -65,7 +64,7 @@ impl<T: Element> Storage<T> {
         })
     }
 
-    /// Memory with a copy of these values, at least one.
+    /// Allocates memory with a copy of these values, at least one.
     pub(super) fn of(device: &Device, values: &[T]) -> Result<Self, Error> {
         let bytes = size_of_val(values);
         Ok(match device.backend() {
@@ -88,7 +87,7 @@ impl<T: Element> Storage<T> {
         })
     }
 
-    /// The elements from number `at` on.
+    /// Copies the elements from index `at` on to `values`.
     pub(super) fn read(&self, at: usize, values: &mut [T]) -> Result<(), Error> {
         let here = at..at + values.len();
         match self {
@@ -106,7 +105,7 @@ impl<T: Element> Storage<T> {
         Ok(())
     }
 
-    /// Overwrites the elements from number `at` on.
+    /// Overwrites the elements from index `at` on.
     pub(super) fn write(&mut self, at: usize, values: &[T]) -> Result<(), Error> {
         match self {
             Self::Empty => {}
@@ -123,7 +122,7 @@ impl<T: Element> Storage<T> {
         Ok(())
     }
 
-    /// Overwrites the elements from number `at` on by a range of `source`, memory of the same
+    /// Overwrites the elements from index `at` on with a range of `source`, memory of the same
     /// device.
     pub(super) fn copy(
         &mut self,
@@ -135,7 +134,7 @@ impl<T: Element> Storage<T> {
         self.copy_bytes(at * size, source, range.start * size..range.end * size)
     }
 
-    /// Overwrites the bytes from number `at` on by a range of `source`, memory of the same device.
+    /// Overwrites the bytes from index `at` on with a range of `source`, memory of the same device.
     pub(super) fn copy_bytes<U: Element>(
         &mut self,
         at: usize,
@@ -156,14 +155,14 @@ impl<T: Element> Storage<T> {
             (Self::Emulator(own), Storage::Emulator(other)) => own.copy_from(at, other, range),
             #[cfg(halo_cuda)]
             (Self::Cuda(own), Storage::Cuda(other)) => own.copy_from(at, other, range)?,
-            // The storages of one device are of the same kind; the other cases are empty.
+            // The memories of one device are of the same kind; in the other cases they are empty.
             _ => {}
         }
         Ok(())
     }
 
-    /// Overwrites rows of bytes by those of `source`, memory of the same device: `rows` times `len`
-    /// bytes, from these places on, so far from each other.
+    /// Overwrites rows of bytes with rows of `source`, memory of the same device: `rows` rows of
+    /// `len` bytes, with a start and a pitch for each side.
     pub(super) fn copy_rows<U: Element>(
         &mut self,
         source: &Storage<U>,
@@ -182,7 +181,7 @@ impl<T: Element> Storage<T> {
         Ok(())
     }
 
-    /// [`Storage::copy`], from memory of any device.
+    /// Like [`Storage::copy`], from memory of any device.
     pub(super) fn copy_across(
         &mut self,
         at: usize,

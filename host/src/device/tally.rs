@@ -1,4 +1,4 @@
-//! Counters that replays advance as well.
+//! Counters that replays advance too.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -28,24 +28,24 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct Tally(Arc<AtomicU64>);
 
 impl Tally {
-    /// The number now.
+    /// The current count.
     #[must_use]
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Counts it now.
+    /// Adds to the count now.
     pub(in crate::device) fn count(&self, more: u64) {
         self.0.fetch_add(more, Ordering::Relaxed);
     }
 
-    /// Whether both are one.
+    /// Whether both are the same counter.
     #[cfg(halo_cuda)]
     pub(in crate::device) fn same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// The same number, not one of its own.
+    /// Another handle of the same counter.
     #[cfg(halo_cuda)]
     pub(in crate::device) fn share(&self) -> Self {
         Self(Arc::clone(&self.0))

@@ -1,4 +1,4 @@
-//! 2-D textures over rows in linear memory.
+//! 2-D textures: rows in linear memory that kernels read through the texture units.
 
 use super::buffer::Buffer;
 use super::emulator::EmulatorTexture;
@@ -13,13 +13,12 @@ use std::fmt;
 #[cfg(halo_cuda)]
 use super::cuda::CudaTexture;
 
-/// `width` × `height` elements of `f32` that kernels read through a texture object: with point
+/// `width` × `height` elements of `f32` that kernels read through a texture object, with point
 /// filtering, unnormalised coordinates, and an [`AddressMode`] for reads outside.
 ///
-/// The elements lie in rows in ordinary device memory, [`pitch`](Self::pitch)
-/// elements apart, so a kernel can also write them: `&mut Texture2d` becomes an
-/// output argument of `pitch * height` elements, where element (x, y) is number
-/// `y * pitch + x`. Within one launch a texture must not be both written and read.
+/// The rows are in ordinary device memory, [`pitch`](Self::pitch) elements apart, so a kernel can
+/// also write them: `&mut Texture2d` becomes an output argument of `pitch * height` elements, where
+/// element (x, y) has the index `y * pitch + x`. A launch must not both write and read a texture.
 ///
 /// ```
 /// use halo_gpu::{AddressMode, Device, Texture2d};
@@ -57,9 +56,8 @@ impl Texture2d {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidSize`] when an extent is zero or beyond
-    /// [`Limits::texture_2d`](crate::Limits), [`Error::NotLaunchable`] on
-    /// [`Device::cpu`], [`Error::OutOfMemory`], [`Error::Driver`].
+    /// [`Error::InvalidSize`] if an extent is zero or above [`Limits::texture_2d`](crate::Limits),
+    /// [`Error::NotLaunchable`] on [`Device::cpu`], [`Error::OutOfMemory`], [`Error::Driver`].
     pub fn new(
         device: &Device,
         width: usize,
@@ -86,11 +84,11 @@ impl Texture2d {
         })
     }
 
-    /// A texture of `width * height` values, row by row without gaps.
+    /// A texture of `width * height` values, row by row, densely packed.
     ///
     /// # Errors
     ///
-    /// As [`Texture2d::new`], and [`Error::LengthMismatch`].
+    /// As for [`Texture2d::new`], and [`Error::LengthMismatch`].
     pub fn from_slice(
         device: &Device,
         width: usize,
@@ -128,16 +126,16 @@ impl Texture2d {
         self.layout.address_mode
     }
 
-    /// The device whose memory this is.
+    /// The device that holds the texture.
     #[must_use]
     pub fn device(&self) -> &Device {
         &self.device
     }
 
-    /// The texture object, as kernels take it.
+    /// The texture object, as an argument of kernels.
     ///
-    /// For the compiler it is a number. The code that launches must make sure that the texture is
-    /// on the launch's device and alive.
+    /// The compiler sees only a number. The code that launches a kernel must make sure that the
+    /// texture is on the launch's device and alive.
     #[must_use]
     pub fn handle(&self) -> u64 {
         match &self.storage {
@@ -147,7 +145,7 @@ impl Texture2d {
         }
     }
 
-    /// Overwrites all elements, from `width * height` values row by row.
+    /// Overwrites all elements with `width * height` values, row by row.
     ///
     /// # Errors
     ///
@@ -164,11 +162,11 @@ impl Texture2d {
         }
     }
 
-    /// A copy of the elements in host memory, row by row without gaps.
+    /// A copy of the elements in host memory, row by row, densely packed.
     ///
     /// # Errors
     ///
-    /// [`Error::Driver`], also when a kernel that was launched earlier has failed.
+    /// [`Error::Driver`], also if an earlier kernel has failed.
     pub fn to_vec(&self) -> Result<Vec<f32>, Error> {
         let elements = self.layout.width * self.layout.height;
         let mut values = reserve(elements)?;
@@ -181,8 +179,8 @@ impl Texture2d {
         Ok(values)
     }
 
-    /// Overwrites all elements, of 4 bytes, by those of a buffer of the same device, row by row
-    /// without gaps, without waiting.
+    /// Overwrites all elements with the 4-byte elements of a buffer of the same device, row by row,
+    /// densely packed. Does not wait.
     pub(crate) fn copy_from<T: Element>(&mut self, values: &Buffer<T>) -> Result<(), Error> {
         self.require_len("the buffer to copy from", values.len())?;
         self.device.require("the buffer to copy from", values)?;
@@ -198,8 +196,8 @@ impl Texture2d {
         }
     }
 
-    /// Overwrites a buffer of the same device with all elements, row by row without gaps,
-    /// without waiting. Its elements are of 4 bytes.
+    /// Overwrites the 4-byte elements of a buffer of the same device with all elements, row by row,
+    /// densely packed. Does not wait.
     pub(crate) fn copy_to<T: Element>(&self, values: &mut Buffer<T>) -> Result<(), Error> {
         self.require_len("the buffer to copy to", values.len())?;
         self.device.require("the buffer to copy to", values)?;
@@ -215,7 +213,7 @@ impl Texture2d {
         }
     }
 
-    /// As [`Buffer::give_way_to`], of textures of one shape.
+    /// Like [`Buffer::give_way_to`], for textures of the same shape.
     pub(crate) fn give_way_to(&mut self, newer: &mut Self) {
         std::mem::swap(self, newer);
         #[cfg(halo_cuda)]
@@ -247,15 +245,15 @@ impl Texture2d {
 
 impl<'a> From<&'a Texture2d> for In<'a, f32> {
     fn from(texture: &'a Texture2d) -> Self {
-        // SAFETY: the address is that of all rows, padding included, which were
-        // zeroed when the texture was made; the borrow keeps them for 'a.
+        // SAFETY: the address is that of all rows, including padding, which were set to zero when
+        // the texture was made; the borrow keeps them for 'a.
         unsafe { In::from_raw(texture.address(), texture.layout.elements()) }
     }
 }
 
 impl<'a> From<&'a mut Texture2d> for Out<'a, f32> {
     fn from(texture: &'a mut Texture2d) -> Self {
-        // SAFETY: as above, and the unique borrow keeps everybody else away.
+        // SAFETY: as above, and the unique borrow prevents all other access.
         unsafe { Out::from_raw(texture.address(), texture.layout.elements()) }
     }
 }

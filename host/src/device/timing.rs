@@ -5,7 +5,7 @@ use crate::Error;
 use std::time::{Duration, Instant};
 
 impl Device {
-    /// Waits until all work given to this device is done.
+    /// Waits until all work given to this device is complete.
     ///
     /// ```
     /// use halo_gpu::Device;
@@ -25,7 +25,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// [`Error::Driver`] when a kernel that was launched earlier has failed.
+    /// [`Error::Driver`] if an earlier kernel has failed.
     pub fn synchronize(&self) -> Result<(), Error> {
         match self.backend() {
             Backend::Cpu | Backend::Emulator(_) => Ok(()),
@@ -34,11 +34,11 @@ impl Device {
         }
     }
 
-    /// How long the work that `work` gives to this device takes.
+    /// Measures the time of the work that `work` gives to this device.
     ///
-    /// On CUDA devices the time between two events in the device's stream, one
-    /// before and one after the work, so launch overhead on the host counts only
-    /// where the device waits for it; elsewhere wall-clock time.
+    /// On CUDA devices it is the time between two events in the device's stream, one before and one
+    /// after the work, so launch overhead on the host counts only if the device waits for it. On
+    /// other devices it is wall-clock time.
     ///
     /// ```
     /// use halo_gpu::Device;
@@ -56,7 +56,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// Whatever `work` returns, and [`Error::Driver`].
+    /// The errors of `work`, and [`Error::Driver`].
     pub fn time(&self, work: impl FnOnce() -> Result<(), Error>) -> Result<Duration, Error> {
         match self.backend() {
             Backend::Cpu | Backend::Emulator(_) => wall_time(work),
@@ -70,16 +70,16 @@ impl Device {
         }
     }
 
-    /// Runs `work` `warmup` times untimed and then `launches` times timed, and
-    /// returns the time of each.
+    /// Runs `work` `warmup` times without timing and then `launches` times with timing, and returns
+    /// the time of each timed run.
     ///
-    /// On CUDA devices one event is recorded between consecutive runs and
-    /// nothing waits before the last of them, so `work` should only launch:
-    /// copies to the host would put their waiting into the measurement.
+    /// On CUDA devices, one event is recorded between consecutive runs and nothing waits before the
+    /// last of them. So `work` should only launch: the wait of a copy to the host would be part of
+    /// the measurement.
     ///
     /// # Errors
     ///
-    /// Whatever `work` returns first, and [`Error::Driver`].
+    /// The first error of `work`, and [`Error::Driver`].
     pub fn time_each(
         &self,
         warmup: usize,

@@ -1,4 +1,4 @@
-//! Views: parts of buffers.
+//! Views: borrowed parts of buffers.
 
 use super::buffer::{Buffer, require_len};
 use super::storage::Element;
@@ -8,10 +8,10 @@ use cuda_std::host::{In, Out};
 use std::fmt;
 use std::ops::{Bound, Range, RangeBounds};
 
-/// Some consecutive elements of a [`Buffer`], to read.
+/// Consecutive elements of a [`Buffer`], borrowed for reading.
 ///
-/// Kernels of your own take it as an input. Its start is aligned for `T`, not for the vectors
-/// of 16 bytes that a whole buffer can be read by.
+/// Your own kernels can take a view as an input. Its start is aligned for `T`, but not for the
+/// 16-byte vectors with which a kernel may read a whole buffer.
 ///
 /// ```
 /// use halo_gpu::Device;
@@ -29,7 +29,7 @@ use std::ops::{Bound, Range, RangeBounds};
 /// # }
 /// ```
 ///
-/// While one part is written, no other can be used:
+/// While one part of a buffer is borrowed for writing, no other part can be used:
 ///
 /// ```compile_fail,E0502
 /// # use halo_gpu::{Device, Error};
@@ -47,7 +47,7 @@ pub struct View<'a, T: Element> {
     len: usize,
 }
 
-/// Some consecutive elements of a [`Buffer`], to write: [`View`]'s counterpart.
+/// Consecutive elements of a [`Buffer`], borrowed for writing: the counterpart of [`View`].
 pub struct ViewMut<'a, T: Element> {
     buffer: &'a mut Buffer<T>,
     start: usize,
@@ -55,7 +55,7 @@ pub struct ViewMut<'a, T: Element> {
 }
 
 impl<T: Element> Buffer<T> {
-    /// The elements with these numbers.
+    /// The elements with indices in `range`.
     ///
     /// # Errors
     ///
@@ -69,11 +69,11 @@ impl<T: Element> Buffer<T> {
         })
     }
 
-    /// The elements with these numbers, to be written.
+    /// The elements with indices in `range`, for writing.
     ///
     /// # Errors
     ///
-    /// As [`view`](Self::view).
+    /// As for [`view`](Self::view).
     pub fn view_mut(&mut self, range: impl RangeBounds<usize>) -> Result<ViewMut<'_, T>, Error> {
         let Range { start, end } = within(range, self.len())?;
         Ok(ViewMut {
@@ -91,33 +91,33 @@ impl<'a, T: Element> View<'a, T> {
         self.len
     }
 
-    /// Whether there is no element.
+    /// Whether the view has no elements.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The number of the first of them in the buffer.
+    /// The index of the first element in the buffer.
     pub(super) const fn start(&self) -> usize {
         self.start
     }
 
-    /// The buffer whose elements they are.
+    /// The buffer that holds the elements.
     #[must_use]
     pub const fn buffer(&self) -> &'a Buffer<T> {
         self.buffer
     }
 
-    /// The elements, where the buffer is host memory, as [`Buffer::as_host_slice`].
+    /// The elements themselves if the buffer is in host memory, as for [`Buffer::as_host_slice`].
     pub(crate) fn as_host_slice(&self) -> Option<&'a [T]> {
         Some(&self.buffer.as_host_slice()?[self.start..][..self.len])
     }
 
-    /// A copy of the elements, in host memory.
+    /// A copy of the elements in host memory.
     ///
     /// # Errors
     ///
-    /// As [`Buffer::to_vec`].
+    /// As for [`Buffer::to_vec`].
     pub fn to_vec(&self) -> Result<Vec<T>, Error> {
         let mut values = zeroed(self.len)?;
         self.copy_to_slice(&mut values)?;
@@ -128,7 +128,7 @@ impl<'a, T: Element> View<'a, T> {
     ///
     /// # Errors
     ///
-    /// As [`Buffer::copy_to_slice`].
+    /// As for [`Buffer::copy_to_slice`].
     pub fn copy_to_slice(&self, values: &mut [T]) -> Result<(), Error> {
         require_len("the slice to copy to", self.len, values.len())?;
         self.buffer.storage.read(self.start, values)
@@ -136,7 +136,7 @@ impl<'a, T: Element> View<'a, T> {
 }
 
 impl<T: Element> ViewMut<'_, T> {
-    /// The buffer, the number of the first element in it, and how many there are.
+    /// The buffer, the index of the first element in it, and the number of elements.
     pub(super) const fn parts_mut(&mut self) -> (&mut Buffer<T>, usize, usize) {
         (self.buffer, self.start, self.len)
     }
@@ -147,13 +147,13 @@ impl<T: Element> ViewMut<'_, T> {
         self.len
     }
 
-    /// Whether there is no element.
+    /// Whether the view has no elements.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The same elements, to read.
+    /// The same elements, for reading.
     #[must_use]
     pub const fn as_view(&self) -> View<'_, T> {
         View {
@@ -163,21 +163,21 @@ impl<T: Element> ViewMut<'_, T> {
         }
     }
 
-    /// Overwrites the elements by copies of `values`.
+    /// Overwrites the elements with `values`.
     ///
     /// # Errors
     ///
-    /// As [`Buffer::copy_from_slice`].
+    /// As for [`Buffer::copy_from_slice`].
     pub fn copy_from_slice(&mut self, values: &[T]) -> Result<(), Error> {
         require_len("the slice to copy from", self.len, values.len())?;
         self.buffer.storage.write(self.start, values)
     }
 
-    /// Overwrites the elements by those of `source`, on the device.
+    /// Overwrites the elements with those of `source`, on the device.
     ///
     /// # Errors
     ///
-    /// As [`Buffer::copy_from`].
+    /// As for [`Buffer::copy_from`].
     pub fn copy_from(&mut self, source: View<'_, T>) -> Result<(), Error> {
         let device = self.buffer.device();
         device.require("the view to copy from", source.buffer)?;
@@ -187,8 +187,8 @@ impl<T: Element> ViewMut<'_, T> {
         self.buffer.storage.copy(self.start, from, range)
     }
 
-    /// Overwrites the bytes of the elements by those of `source`, elements of any type on the same
-    /// device. (Every pattern of bytes is a value.)
+    /// Overwrites the bytes of the elements with those of `source`, elements of any type on the
+    /// same device. (Every bit pattern is a valid element.)
     ///
     /// ```
     /// use halo_gpu::Device;
@@ -205,7 +205,7 @@ impl<T: Element> ViewMut<'_, T> {
     ///
     /// # Errors
     ///
-    /// As [`Buffer::copy_from`], for bytes instead of elements.
+    /// As for [`Buffer::copy_from`], with bytes instead of elements.
     pub fn copy_bytes_from<U: Element>(&mut self, source: View<'_, U>) -> Result<(), Error> {
         let device = self.buffer.device();
         device.require("the view to copy from", source.buffer)?;
@@ -217,9 +217,9 @@ impl<T: Element> ViewMut<'_, T> {
         storage.copy_bytes(self.start * size, from, start..start + bytes)
     }
 
-    /// Overwrites rows of bytes by those of `source`, elements of any type on the same device:
-    /// `rows` times `len` bytes, which begin `pitches` bytes after each other, here and in `source`,
-    /// from the first byte on. What lies between rows stays.
+    /// Overwrites rows of bytes with rows of `source`, elements of any type on the same device.
+    /// There are `rows` rows of `len` bytes. They start every `pitches` bytes, here and in
+    /// `source`, from the first byte on. Bytes between the rows keep their values.
     ///
     /// ```
     /// use halo_gpu::Device;
@@ -237,7 +237,7 @@ impl<T: Element> ViewMut<'_, T> {
     /// # Errors
     ///
     /// [`Error::DeviceMismatch`]; [`Error::InvalidParameter`] for rows that overlap or do not lie
-    /// within both views; what the device reports.
+    /// within both views; the errors of the device.
     pub fn copy_rows_from<U: Element>(
         &mut self,
         source: View<'_, U>,
@@ -268,11 +268,11 @@ impl<T: Element> ViewMut<'_, T> {
         storage.copy_rows(from, places, [rows, len], pitches)
     }
 
-    /// Overwrites the elements by those of `source`, which may be on another device.
+    /// Overwrites the elements with those of `source`, which may be on another device.
     ///
     /// # Errors
     ///
-    /// As [`Buffer::copy_across`].
+    /// As for [`Buffer::copy_across`].
     pub fn copy_across(&mut self, source: View<'_, T>) -> Result<(), Error> {
         if self.buffer.device() == source.buffer.device() {
             return self.copy_from(source);
@@ -287,7 +287,7 @@ impl<T: Element> ViewMut<'_, T> {
     ///
     /// # Errors
     ///
-    /// As [`Buffer::fill`].
+    /// As for [`Buffer::fill`].
     pub fn fill(&mut self, value: T) -> Result<(), Error> {
         let range = self.start..self.start + self.len;
         self.buffer.storage.fill(range, value)
@@ -307,8 +307,8 @@ impl<'a, T: Element> From<&'a Buffer<T>> for View<'a, T> {
 impl<'a, T: Element> From<View<'a, T>> for In<'a, T> {
     fn from(view: View<'a, T>) -> Self {
         let address = address(view.buffer, view.start);
-        // SAFETY: the address is that of `len` initialised elements of the buffer, which the
-        // shared borrow keeps there and unwritten for 'a.
+        // SAFETY: the address is that of `len` initialised elements of the buffer; the shared
+        // borrow keeps them there and unwritten for 'a.
         unsafe { In::from_raw(address, view.len) }
     }
 }
@@ -316,19 +316,18 @@ impl<'a, T: Element> From<View<'a, T>> for In<'a, T> {
 impl<'a, T: Element> From<&'a mut ViewMut<'_, T>> for Out<'a, T> {
     fn from(view: &'a mut ViewMut<'_, T>) -> Self {
         let address = address(view.buffer, view.start);
-        // SAFETY: as above, and the unique borrow keeps everybody else away from all of the
-        // buffer for 'a.
+        // SAFETY: as above, and the unique borrow prevents all other access to the buffer for 'a.
         unsafe { Out::from_raw(address, view.len) }
     }
 }
 
-/// The address of element number `start`.
+/// The address of the element with index `start`.
 fn address<T: Element>(buffer: &Buffer<T>, start: usize) -> u64 {
-    // Within the buffer or at its end, whose address there is.
+    // `start` is within the buffer or at its end, so the address exists.
     buffer.device_address() + (start * size_of::<T>()) as u64
 }
 
-/// The range, if it lies within this many elements.
+/// The range as start and end, if it lies within `len` elements.
 fn within(range: impl RangeBounds<usize>, len: usize) -> Result<Range<usize>, Error> {
     let start = match range.start_bound() {
         Bound::Included(&start) => Some(start),

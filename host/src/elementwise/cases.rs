@@ -1,4 +1,4 @@
-//! Cases of the kernels for tests and benchmarks: each with its data.
+//! The elementwise kernels with test data, for tests and benchmarks that iterate over the table.
 
 use super::places::Places;
 use crate::Error;
@@ -9,10 +9,10 @@ use crate::subject::{
 use gpu_kernels::elementwise::Number;
 use std::sync::{Mutex, PoisonError};
 
-/// The family.
+/// The family of elementwise operations.
 pub(crate) struct Cases;
 
-/// Blocks that look for the largest difference, on the emulator.
+/// The number of blocks that search for the largest difference, on the emulator.
 const DIFFERENCE_BLOCKS: usize = 8;
 
 impl Subject for Cases {
@@ -26,7 +26,7 @@ impl Subject for Cases {
                 .map(|n| Problem::line(n).with_resident_blocks(DIFFERENCE_BLOCKS))
                 .to_vec();
         }
-        // Vectors that are not whole, and around a block of either type.
+        // Partial vectors, and sizes around a block of either type.
         [1, 2, 3, 4, 5, 511, 512, 513, 1023, 1024, 1025, 2051]
             .map(Problem::line)
             .to_vec()
@@ -68,7 +68,7 @@ fn case<T: Scalar + Number>(entry: &Entry, problem: &Problem, numbers: &mut Rand
             }
         }
         "put" => {
-            // Neighbours, and elements that lie apart; the last is the array's.
+            // Neighbours, and elements that are apart; the last one is the last of the array.
             let mut at = Vec::with_capacity(n);
             for number in 0..n {
                 at.push(number + number / 3);
@@ -78,7 +78,7 @@ fn case<T: Scalar + Number>(entry: &Entry, problem: &Problem, numbers: &mut Rand
             for (&at, &value) in at.iter().zip(&x) {
                 expected[at] = value;
             }
-            // Of each device that it was launched on: in a recording none can be made.
+            // The places on each device, kept between launches: a recording cannot make them.
             let all = Mutex::new(Vec::<Places>::new());
             Case {
                 inputs: vec![Box::new(x)],

@@ -1,17 +1,17 @@
-//! The CPU ports: pieces of the arrays on all cores.
+//! The CPU ports of elementwise operations: pieces of the arrays on all cores.
 #![forbid(unsafe_code)]
 
 use crate::simd::{InVectors, vectorised};
 use crate::threads;
 use rayon::prelude::*;
 
-/// The least elements for which the thread pool is used.
+/// The fewest elements for which the thread pool is used.
 const ELEMENTS_PER_CALL: usize = 1 << 18;
 
 /// Elements of a task.
 const ELEMENTS_PER_TASK: usize = 1 << 15;
 
-/// The ports for a type, compiled in this crate and not in the caller's.
+/// The ports for one type, compiled in this crate and not in the caller's.
 pub trait Port: Sized {
     /// `y ← a x + b y`.
     fn axpby(a: Self, x: &[Self], b: Self, y: &mut [Self]);
@@ -19,15 +19,15 @@ pub trait Port: Sized {
     /// `y ← min(max(y, low), high)`.
     fn clamp(y: &mut [Self], low: Self, high: Self);
 
-    /// `y[at] ← values`; `at` ascends, and all are in `y`.
+    /// `y[at] ← values`; `at` is ascending, and all its elements are in `y`.
     fn put(values: &[Self], at: &[u64], y: &mut [Self]);
 
-    /// The largest magnitude of a difference; NaN if there is one.
+    /// The largest absolute difference; NaN if any difference is NaN.
     fn largest_difference(x: &[Self], y: &[Self]) -> Self;
 }
 
-/// `y[at] ← values` for those elements that are in `y`, which begins with element number `first`.
-/// `at` ascends.
+/// `y[at] ← values` for those elements that are in `y`, where `y` begins with element `first`. `at`
+/// is ascending.
 pub(crate) fn put_among<T: Copy>(values: &[T], at: &[u64], first: usize, y: &mut [T]) {
     let below = |element: usize| at.partition_point(|&at| at < element as u64);
     let there = below(first)..below(first + y.len());
@@ -71,7 +71,7 @@ macro_rules! port {
 port!(f32);
 port!(f64);
 
-/// Calls `work` for pieces of an array and the index of the first element of each, compiled
+/// Calls `work` for pieces of an array and the index of the first element of each piece, compiled
 /// for the processor's vectors.
 fn in_pieces<T: Send>(values: &mut [T], work: impl Fn(usize, &mut [T]) + Sync) {
     let threads = threads::worth(values.len(), ELEMENTS_PER_TASK);
@@ -84,7 +84,7 @@ fn in_pieces<T: Send>(values: &mut [T], work: impl Fn(usize, &mut [T]) + Sync) {
 }
 
 fn largest_difference<T: InVectors + PartialOrd>(x: &[T], y: &[T], zero: T) -> T {
-    // Of two NaN, or of one and a number, a NaN.
+    // If either is NaN, the result is NaN.
     let larger = |a: T, b: T| {
         if a >= b || a.partial_cmp(&a).is_none() {
             a

@@ -1,5 +1,5 @@
-//! Launches of the kernels, on a CUDA device or in the emulator. Each function checks what its
-//! kernel relies on, so that generic code may call it safely.
+//! Launches the elementwise kernels, on a CUDA device or on the emulator. Each function checks
+//! everything that its kernel relies on, so generic code may call it safely.
 
 use super::places::Places;
 use crate::device::{View, require_len};
@@ -8,7 +8,7 @@ use crate::{Buffer, Constants, Element, Error};
 use gpu_kernels::elementwise::{axpby::*, clamp::*, difference::*, put::*};
 use gpu_kernels::registry::Problem;
 
-/// Blocks of the kernel that finds the largest difference for each multiprocessor.
+/// Blocks per multiprocessor for the kernel that finds the largest difference.
 const DIFFERENCE_BLOCKS: usize = 8;
 
 /// The kernels for one type.
@@ -19,15 +19,15 @@ pub trait Kernels: Element {
     /// `y ← min(max(y, low), high)`.
     fn launch_clamp(y: &mut Buffer<Self>, low: Self, high: Self) -> Result<(), Error>;
 
-    /// Stores the largest magnitude of a difference (NaN is the largest of all) in `largest`, if it
-    /// exceeds the number there. `largest` has one element, which is not negative.
+    /// Stores the largest absolute difference in `largest` if it exceeds the number there; NaN
+    /// counts as larger than all numbers. `largest` has one element, which is not negative.
     fn launch_difference(
         x: &Buffer<Self>,
         y: &Buffer<Self>,
         largest: &mut Buffer<Self>,
     ) -> Result<(), Error>;
 
-    /// `y[at] ← values` at these places.
+    /// `y[at] ← values` at the indices in `places`.
     fn launch_put(
         values: View<'_, Self>,
         places: &Places,
@@ -35,7 +35,7 @@ pub trait Kernels: Element {
     ) -> Result<(), Error>;
 }
 
-/// Refuses a buffer unless it has this many elements and is on the other's device.
+/// Returns an error unless the buffer has `len` elements and is on the other buffer's device.
 pub(super) fn require<T: Element, U: Element>(
     what: &'static str,
     len: usize,
@@ -58,9 +58,9 @@ macro_rules! kernels {
                 require("elementwise: y", x.len(), x, y)?;
                 let (device, n) = (y.device().clone(), y.len());
                 let args = $axpby::args(x, y, n, a, b);
-                // SAFETY: x and y have n elements, on `device`, where every allocation is
-                // aligned to 16 bytes; y is another than x, since it is borrowed mutably. The
-                // geometry is the table's.
+                // SAFETY: x and y have n elements, on `device`, where every allocation is aligned
+                // to 16 bytes; x and y are distinct, because y is borrowed mutably. The geometry is
+                // the table's.
                 unsafe {
                     launch_registered::<$axpby>(&device, &Problem::line(n), &Constants::new(), args)
                 }
@@ -100,8 +100,9 @@ macro_rules! kernels {
                 places.require(values, y)?;
                 let (device, n) = (y.device().clone(), places.len());
                 let args = $put::args(places.at(), values, y, n);
-                // SAFETY: there are n places, distinct and in y, and n values, all on `device`; y is
-                // another buffer, since it is borrowed mutably. The geometry is the table's.
+                // SAFETY: there are n indices, distinct and within y, and n values, all on
+                // `device`; y is a distinct buffer, because it is borrowed mutably. The geometry is
+                // the table's.
                 unsafe {
                     launch_registered::<$put>(&device, &Problem::line(n), &Constants::new(), args)
                 }

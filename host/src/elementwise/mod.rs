@@ -1,4 +1,4 @@
-//! Elementwise operations that solvers apply to buffers between operators.
+//! Elementwise operations on buffers, which solvers use between operators.
 //!
 //! ```
 //! use halo_gpu::derivative3d::FiniteDifferences3d;
@@ -20,8 +20,8 @@
 //! # }
 //! ```
 //!
-//! All devices give the same bits; which of several NaNs a NaN is, is the processor's choice.
-//! ([`Buffer::fill`] and [`Buffer::copy_from`] are the other two that solvers need.)
+//! All devices give the same bits, except the bits of a NaN, which depend on the processor.
+//! (Solvers also need [`Buffer::fill`] and [`Buffer::copy_from`].)
 
 #[cfg(feature = "cases")]
 pub(crate) mod cases;
@@ -36,10 +36,10 @@ use crate::error::require_finite;
 use crate::scalar::Scalar;
 use crate::{Buffer, Device, DeviceKind, Error};
 
-/// `y ← a x + b y`, on the device of the buffers: the product with b is rounded, then a x is
-/// added by a fused multiply-add.
+/// `y ← a x + b y`, on the device of the buffers: it rounds the product b y, then adds a x with a
+/// fused multiply-add.
 ///
-/// On a CUDA device this queues one launch and does not wait for it.
+/// On a CUDA device it enqueues one launch and does not wait.
 ///
 /// ```
 /// use halo_gpu::{Device, elementwise};
@@ -57,7 +57,7 @@ use crate::{Buffer, Device, DeviceKind, Error};
 /// # Errors
 ///
 /// [`Error::NonFinite`] for a factor that is not finite; [`Error::LengthMismatch`] and
-/// [`Error::DeviceMismatch`] for buffers that do not fit; what a launch can fail with.
+/// [`Error::DeviceMismatch`] for buffers that do not fit; the errors of a launch.
 pub fn axpby<T: Scalar>(a: T, x: &Buffer<T>, b: T, y: &mut Buffer<T>) -> Result<(), Error> {
     for (parameter, factor) in [("a", a), ("b", b)] {
         let given = factor.into();
@@ -78,7 +78,7 @@ pub fn axpby<T: Scalar>(a: T, x: &Buffer<T>, b: T, y: &mut Buffer<T>) -> Result<
 
 /// `y ← min(max(y, low), high)`, on the device of the buffer. NaN stays NaN.
 ///
-/// On a CUDA device this queues one launch and does not wait for it.
+/// On a CUDA device it enqueues one launch and does not wait.
 ///
 /// ```
 /// use halo_gpu::{Device, elementwise};
@@ -93,7 +93,7 @@ pub fn axpby<T: Scalar>(a: T, x: &Buffer<T>, b: T, y: &mut Buffer<T>) -> Result<
 ///
 /// # Errors
 ///
-/// [`Error::InvalidParameter`] unless `low` is at most `high`; what a launch can fail with.
+/// [`Error::InvalidParameter`] unless `low` is at most `high`; the errors of a launch.
 pub fn clamp<T: Scalar>(y: &mut Buffer<T>, low: T, high: T) -> Result<(), Error> {
     if !(low <= high) {
         return Err(Error::InvalidParameter {
@@ -115,10 +115,10 @@ pub fn clamp<T: Scalar>(y: &mut Buffer<T>, low: T, high: T) -> Result<(), Error>
     }
 }
 
-/// `y[at] ← values` at these places, on the device of the buffer: one value for each, in their
-/// order.
+/// `y[at] ← values` at these places, on the device of the buffer. `values` has one value for each
+/// place, in their order.
 ///
-/// On a CUDA device this queues one launch and does not wait for it.
+/// On a CUDA device it enqueues one launch and does not wait.
 ///
 /// ```
 /// use halo_gpu::{Device, elementwise};
@@ -135,8 +135,8 @@ pub fn clamp<T: Scalar>(y: &mut Buffer<T>, low: T, high: T) -> Result<(), Error>
 ///
 /// # Errors
 ///
-/// [`Error::LengthMismatch`] unless there are as many values as places, and for a buffer that ends
-/// before the last of them; [`Error::DeviceMismatch`]; what a launch can fail with.
+/// [`Error::LengthMismatch`] unless there are as many values as places, or if the buffer ends
+/// before the last place; [`Error::DeviceMismatch`]; the errors of a launch.
 pub fn put<T: Scalar>(
     values: View<'_, T>,
     places: &Places,
@@ -159,7 +159,7 @@ pub fn put<T: Scalar>(
     }
 }
 
-/// The larger of two differences. A NaN is larger than all.
+/// The larger of two differences. NaN counts as larger than all numbers.
 #[doc(hidden)]
 #[must_use]
 pub fn larger<C: PartialOrd + Copy>(a: C, b: C) -> C {
@@ -167,10 +167,10 @@ pub fn larger<C: PartialOrd + Copy>(a: C, b: C) -> C {
     if a >= b || is_nan { a } else { b }
 }
 
-/// The largest `|x - y|`, as one element in `result`, on the device of the buffers; NaN if there
-/// is a NaN in either, 0 if the buffers are empty.
+/// Writes the largest `|x - y|` to `result`, a buffer of one element, on the device of the buffers.
+/// It is NaN if x or y contains a NaN, and 0 if they are empty.
 ///
-/// On a CUDA device this queues a fill and a launch, and does not wait for them.
+/// On a CUDA device it enqueues a fill and a launch and does not wait.
 ///
 /// ```
 /// use halo_gpu::{Device, elementwise};
@@ -187,8 +187,8 @@ pub fn larger<C: PartialOrd + Copy>(a: C, b: C) -> C {
 ///
 /// # Errors
 ///
-/// [`Error::LengthMismatch`] and [`Error::DeviceMismatch`] for buffers that do not fit; what a
-/// launch can fail with.
+/// [`Error::LengthMismatch`] and [`Error::DeviceMismatch`] for buffers that do not fit; the errors
+/// of a launch.
 pub fn largest_difference_into<T: Scalar>(
     x: &Buffer<T>,
     y: &Buffer<T>,
@@ -209,7 +209,7 @@ pub fn largest_difference_into<T: Scalar>(
     T::launch_difference(x, y, result)
 }
 
-/// As [`largest_difference_into`], and waits for the result.
+/// Like [`largest_difference_into`], but waits for the result and returns it.
 ///
 /// ```
 /// use halo_gpu::{Device, elementwise};
@@ -224,7 +224,7 @@ pub fn largest_difference_into<T: Scalar>(
 ///
 /// # Errors
 ///
-/// As [`largest_difference_into`], and [`Error::OutOfMemory`].
+/// As for [`largest_difference_into`], and [`Error::OutOfMemory`].
 pub fn largest_difference<T: Scalar>(x: &Buffer<T>, y: &Buffer<T>) -> Result<T, Error> {
     fit(x, y)?;
     let mut result = [T::nearest(0.0)];
@@ -234,7 +234,7 @@ pub fn largest_difference<T: Scalar>(x: &Buffer<T>, y: &Buffer<T>) -> Result<T, 
     Ok(result[0])
 }
 
-/// The elements of a buffer of the CPU device.
+/// The elements of a buffer on the CPU device.
 fn host<T: Scalar>(buffer: &mut Buffer<T>) -> &mut [T] {
     match buffer.as_host_mut_slice() {
         Some(values) => values,
@@ -242,7 +242,7 @@ fn host<T: Scalar>(buffer: &mut Buffer<T>) -> &mut [T] {
     }
 }
 
-/// Two buffers must have as many elements and be on one device.
+/// Returns an error unless both buffers have the same length and device.
 fn fit<T: Scalar>(x: &Buffer<T>, y: &Buffer<T>) -> Result<(), Error> {
     require_len("elementwise: y", x.len(), y.len())?;
     let device: &Device = x.device();

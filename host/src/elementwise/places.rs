@@ -1,24 +1,24 @@
-//! Elements of buffers by their numbers.
+//! Index lists: the elements of buffers that an operation writes.
 
 use crate::allocation::reserve;
 use crate::device::{View, require_len};
 use crate::{Buffer, Device, Element, Error};
 
-/// Elements of buffers, by their numbers, on a device: where [`put`](super::put) writes.
+/// Ascending indices of buffer elements, on a device: the elements that [`put`](super::put) writes.
 #[derive(Debug)]
 pub struct Places {
     at: Buffer<u64>,
-    /// One more than the last.
+    /// The last index plus 1.
     end: usize,
 }
 
 impl Places {
-    /// The elements with these numbers, which ascend.
+    /// The elements with the indices `at`, which must be ascending.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidParameter`] for a number that is not more than the one before;
-    /// [`Error::HostOutOfMemory`]; as [`Device::upload`].
+    /// [`Error::InvalidParameter`] for an index that is not larger than the one before;
+    /// [`Error::HostOutOfMemory`]; the errors of [`Device::upload`].
     pub fn new(device: &Device, at: &[usize]) -> Result<Self, Error> {
         let mut numbers = reserve(at.len())?;
         for (n, &element) in at.iter().enumerate() {
@@ -38,24 +38,25 @@ impl Places {
         })
     }
 
-    /// How many.
+    /// The number of indices.
     #[must_use]
     pub fn len(&self) -> usize {
         self.at.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no indices.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.at.is_empty()
     }
 
-    /// The numbers.
+    /// The indices.
     pub(crate) const fn at(&self) -> &Buffer<u64> {
         &self.at
     }
 
-    /// There is a value for each, all are in `y`, and all is on one device.
+    /// Checks that there is one value for each index, that all indices are in `y`, and that
+    /// everything is on one device.
     pub(super) fn require<T: Element>(
         &self,
         values: View<'_, T>,

@@ -1,6 +1,7 @@
 //! Checks the arguments of a launch.
 
 use crate::argument::Argument;
+use crate::grid::Grid2;
 use crate::shape::require_shape;
 use crate::{Buffer, Device, Element, Error, Shape2};
 
@@ -21,42 +22,47 @@ pub(super) const fn invalid(parameter: &'static str, given: String, required: St
 /// may be launched on them. Only the check makes this type.
 #[derive(Debug)]
 pub struct Checked<'a, T: Element> {
-    shape: Shape2,
+    grid: &'a Grid2,
     old: &'a Buffer<T>,
     new: &'a mut Buffer<T>,
     source: Option<&'a Buffer<T>>,
 }
 
 impl<'a, T: Element> Checked<'a, T> {
-    /// For a plate of `shape`, at least 3 × 3 points and at most `i32::MAX` along an axis.
+    /// For a plate of at least 3 × 3 points and at most `i32::MAX` along an axis.
     ///
     /// # Errors
     ///
     /// [`Error::LengthMismatch`], [`Error::ShapeMismatch`] and [`Error::DeviceMismatch`] for
     /// buffers that do not fit.
     pub(super) fn new(
-        shape: Shape2,
+        grid: &'a Grid2,
         source: Option<&'a Buffer<T>>,
         old: &'a Buffer<T>,
         new: &'a mut Buffer<T>,
     ) -> Result<Self, Error> {
-        let device = old.device();
+        let (device, shape) = (old.device(), grid.shape());
         fit(shape, device, "old", old)?;
         fit(shape, device, "new", new)?;
         if let Some(source) = source {
             fit(shape, device, "source", source)?;
         }
         Ok(Self {
-            shape,
+            grid,
             old,
             new,
             source,
         })
     }
 
+    /// The plate's grid.
+    pub(super) const fn grid(&self) -> &'a Grid2 {
+        self.grid
+    }
+
     /// The plate's shape.
-    pub(super) const fn shape(&self) -> Shape2 {
-        self.shape
+    pub(super) fn shape(&self) -> Shape2 {
+        self.grid.shape()
     }
 
     /// The device of the buffers.

@@ -1,22 +1,22 @@
 //! Launches of the kernels, on a CUDA device or on the emulator.
 
-use super::check::Checked;
-use super::ends::{ends_of, unknowns_along};
-use crate::grid::{Boundary, Grid2};
+use super::check::{Checked, OPERATION};
+use super::ends::unknowns_along;
+use crate::grid::Grid2;
+use crate::march::{blocks_of, config_of, layout_of};
 use crate::variants::variants;
 use crate::{
     Axis, Buffer, Device, Element, Error, LaunchConfig, Shape2, Texture2d,
     blocks_per_multiprocessor, launch, resident_blocks,
 };
-use cuda_std::host::Kernel;
 use gpu_kernels::heat2d as kernels;
-use gpu_kernels::registry::{HasScalar, Problem, Registered};
-use kernels::march::Marches;
+use gpu_kernels::registry::{Entry, HasScalar, Problem, Registered};
+use halo_stencil::Region;
 use kernels::resident::{RESIDENT_HALO, RESIDENT_WARPS, Residence, resident_workspace};
 use kernels::strips::{Shares, TILING_F32, TILING_F64, Tiling};
 use kernels::{
-    BOTTOM, FIXED, LEFT, RIGHT, SOURCE, TOP, general::*, global::*, march::*, resident::*,
-    shared_core::*, shared_halo::*, shared_overlap::*, step::*, temporal::*, texture::*,
+    global::*, march::*, resident::*, shared_core::*, shared_halo::*, shared_overlap::*, step::*,
+    temporal::*, texture::*,
 };
 
 /// The default kernel of a single iteration.
@@ -42,14 +42,14 @@ variants! {
     /// | `heat2d_shared_overlap` | a 16 × 16 tile; tiles overlap by 2 | 14 × 14 |
     /// | `heat2d_shared_halo` | an 18 × 18 tile | 16 × 16 |
     /// | `heat2d_texture` | a texture | 16 × 16 |
-    /// | `heat2d_march_*` | registers, marching along y | 1024 × 6 in `f32` |
+    /// | `heat2d_march_*`, `heat2d_heated_*` | registers, marching along y | 256 × 8 in `f32` |
     /// | `heat2d_temporal_*` | registers, 16 iterations in one pass over memory | strips along y |
     /// | `heat2d_resident_*` | registers, all iterations in one launch | what it holds |
-    /// | `heat2d_general_*` | registers, marching along y | 1024 × 6 in `f32` |
-    /// | `heat2d_step_*` | registers, marching along y | 1024 × 6 in `f32` |
+    /// | `heat2d_step_*`, `heat2d_heated_step_*` | registers, marching along y | 256 × 8 in `f32` |
     ///
-    /// The last two are the only ones for Neumann boundaries and for sources; the last is for
-    /// steps in time, and the only one for those.
+    /// [`Variant::March`] and [`Variant::Step`] are the only ones for Neumann boundaries and for
+    /// sources: with a source they are the kernels called `heated`. [`Variant::Step`] is for steps
+    /// in time, and the only one for those.
     ///
     /// With [`Variant::Temporal`] the iterations that are left over, fewer than a pass has,
     /// are [`Variant::March`]'s. [`Variant::Resident`] leaves a plate that does not fit on the
@@ -67,26 +67,35 @@ variants! {
         SharedHalo: heat2d_shared_halo;
         /// `heat2d_texture`
         Texture: heat2d_texture;
-        /// `heat2d_march_f32`, `heat2d_march_f64`
-        March: heat2d_march_f32, heat2d_march_f64;
+        /// `heat2d_march_f32`, `heat2d_march_f64`; with a source `heat2d_heated_f32`,
+        /// `heat2d_heated_f64`
+        March: heat2d_march_f32, heat2d_march_f64, heat2d_heated_f32, heat2d_heated_f64;
         /// `heat2d_temporal_f32`, `heat2d_temporal_f64`
         Temporal: heat2d_temporal_f32, heat2d_temporal_f64;
         /// `heat2d_resident_f32`, `heat2d_resident_f64`
         Resident: heat2d_resident_f32, heat2d_resident_f64;
-        /// `heat2d_general_f32`, `heat2d_general_f64`
-        General: heat2d_general_f32, heat2d_general_f64;
-        /// `heat2d_step_f32`, `heat2d_step_f64`
-        Step: heat2d_step_f32, heat2d_step_f64;
+        /// `heat2d_step_f32`, `heat2d_step_f64`; with a source `heat2d_heated_step_f32`,
+        /// `heat2d_heated_step_f64`
+        Step: heat2d_step_f32, heat2d_step_f64, heat2d_heated_step_f32, heat2d_heated_step_f64;
     }
 }
 
 impl Variant {
-    /// The kernel's entry point for `T`, as in the PTX; `None` for the textbook's
-    /// kernels in `f64`, which there are none of.
+    /// The kernel's entry point for `T` without a source, as in the PTX; `None` for the textbook's
+    /// kernels in `f64`, which do not exist.
     #[must_use]
     pub fn kernel<T: Kernels>(self) -> Option<&'static str> {
         let mut entries = self.entries().iter();
         let entry = entries.find(|entry| entry.scalar == T::SCALAR);
+        entry.map(|entry| entry.name)
+    }
+
+    /// The entry point for `T` of iterations with a source; `None` for kernels that take none.
+    #[must_use]
+    pub fn heated_kernel<T: Kernels>(self) -> Option<&'static str> {
+        let mut entries = self.entries().iter();
+        let heated = |entry: &&Entry| entry.variant.starts_with("heated");
+        let entry = entries.find(|entry| entry.scalar == T::SCALAR && heated(entry));
         entry.map(|entry| entry.name)
     }
 
@@ -154,8 +163,9 @@ pub trait Kernels: kernels::Real + HasScalar + Element {
     ) -> Result<usize, Error>;
 
     /// One launch of `variant` on the device of the plates: at least one iteration and at most
-    /// `count` (at least 1). Returns their number. The variant exists for this type, and is neither
-    /// the one with textures nor one for any boundaries. `rims` are those of the earlier launches
+    /// `count` (at least 1). Returns their number. The variant exists for this type, takes the
+    /// plates' boundaries and source, and is neither the one with textures nor the one of steps in
+    /// time. `rims` are those of the earlier launches
     /// on plates of this shape.
     fn launch_iterations(
         variant: Variant,
@@ -164,12 +174,9 @@ pub trait Kernels: kernels::Real + HasScalar + Element {
         rims: &mut Rims,
     ) -> Result<usize, Error>;
 
-    /// One iteration by the general kernel on the device of the plates, which is not the CPU.
-    fn launch_general(grid: &Grid2, plates: Checked<'_, Self>) -> Result<(), Error>;
-
     /// One step in time of this ratio by its kernel on the device of the plates, which is not
-    /// the CPU.
-    fn launch_step(grid: &Grid2, ratio: Self, plates: Checked<'_, Self>) -> Result<(), Error>;
+    /// the CPU. Returns 1.
+    fn launch_step(ratio: Self, plates: Checked<'_, Self>) -> Result<usize, Error>;
 }
 
 /// The plate, as the table sees it.
@@ -201,35 +208,47 @@ macro_rules! textbook {
     }};
 }
 
-/// One iteration by a marching kernel.
-macro_rules! march {
-    ($kernel:ident, $plates:expr) => {{
-        let plates = $plates;
-        let (device, shape) = (plates.device().clone(), plates.shape());
-        let (old, new) = plates.into_plates();
-        let (nx, ny) = extents(shape);
-        let marches = Marches::of::<Self>($kernel::NAME, shape.nx, shape.ny - 2)?;
-        let args = $kernel::args(old, new, nx, ny, marches.rows);
-        // SAFETY: `Checked::new` found nx * ny elements in old and in new, both on
-        // `device`, where every allocation is aligned to 16 bytes; they are distinct, since
-        // new is borrowed mutably. Both extents are at least 3 and at most i32::MAX; the
-        // blocks have fewer than `rows` rows more than the plate, and the geometry is
-        // the one the kernel documents.
-        unsafe { launch::<$kernel>(&device, &marches.geometry.into(), args) }.map(|()| 1)
-    }};
+/// The points that iterations compute: all but those on ends that keep their temperature.
+fn unknowns(grid: &Grid2) -> Region {
+    let [x, y] = [Axis::X, Axis::Y].map(|axis| unknowns_along(grid, axis));
+    Region {
+        first: [x.start as u32, y.start as u32, 0],
+        end: [x.end as u32, y.end as u32, 1],
+    }
 }
 
-/// Which boundaries are Neumann's and whether there is a source, as the general kernel
-/// takes it.
-fn plate_bits(grid: &Grid2, has_source: bool) -> u32 {
-    let ends = ends_of(grid).into_iter().zip([LEFT, RIGHT, BOTTOM, TOP]);
-    let mirrored = ends.map(|(end, bit)| match end {
-        Boundary::Neumann => bit,
-        _ => FIXED,
-    });
-    mirrored.fold(if has_source { SOURCE } else { FIXED }, |all, bit| {
-        all | bit
-    })
+/// One iteration or step by a kernel of `halo_stencil`, or by the second one with a source.
+macro_rules! march {
+    ($plates:expr, $kernel:ident: $update:expr, $heated:ident: $heated_update:expr) => {{
+        let plates = $plates;
+        let (device, grid) = (plates.device().clone(), plates.grid());
+        let multiprocessors = device.properties().multiprocessors;
+        let blocks = blocks_of::<Self, 2>(OPERATION, grid, 1, multiprocessors)?;
+        let (config, unknowns) = (config_of(blocks), unknowns(grid));
+        let ends = [Axis::X, Axis::Y].map(|axis| grid.ends(axis));
+        let none = |_| 0.0;
+        let source = plates.source();
+        let (old, new) = plates.into_plates();
+        // SAFETY, for both: `Checked::new` found the grid's number of elements in old, source and
+        // new, all on `device`, where every allocation is aligned to 16 bytes; new is another
+        // buffer, since it is borrowed mutably. The layout is that of the grid, to which
+        // `blocks_of` gave the blocks, and the unknowns lie in it.
+        match source {
+            None => {
+                let layout = layout_of(grid, &[ends], blocks.segment, none);
+                let args = $kernel::args(old, new, layout, $update, unknowns);
+                // SAFETY: see above.
+                unsafe { launch::<$kernel>(&device, &config, args) }
+            }
+            Some(source) => {
+                let layout = layout_of(grid, &[ends; 2], blocks.segment, none);
+                let args = $heated::args(old, source, new, layout, $heated_update, unknowns);
+                // SAFETY: see above.
+                unsafe { launch::<$heated>(&device, &config, args) }
+            }
+        }
+        .map(|()| 1)
+    }};
 }
 
 /// How a pass of many iterations over a plate is cut up; `None` if the plate is too large for
@@ -260,7 +279,7 @@ fn new_rims<T: kernels::Real>(device: &Device, shape: Shape2) -> Result<Buffer<u
 
 /// A pass of many iterations, if as many are left and the plate is not too large, or one iteration.
 macro_rules! temporal {
-    ($kernel:ident, $march:ident, $plates:expr, $count:expr) => {{
+    ($kernel:ident, $plates:expr, $count:expr) => {{
         let plates = $plates;
         let (device, shape) = (plates.device().clone(), plates.shape());
         let shares = match $count < Self::TILING.iterations() {
@@ -268,7 +287,7 @@ macro_rules! temporal {
             false => shares::<$kernel>(&device, shape, Self::TILING)?,
         };
         match shares {
-            None => march!($march, plates),
+            None => Self::launch_iterations(Variant::March, plates, 1, &mut None),
             Some(Shares { share, geometry }) => {
                 let (old, new) = plates.into_plates();
                 let (nx, ny) = extents(shape);
@@ -333,33 +352,9 @@ macro_rules! resident {
     }};
 }
 
-/// One iteration by a marching kernel that takes any boundaries and a source, and what more it
-/// is given.
-macro_rules! any_boundaries {
-    ($kernel:ident, $grid:expr, $plates:expr $(, $more:expr)?) => {{
-        let (grid, plates): (&Grid2, Checked<'_, Self>) = ($grid, $plates);
-        let (device, shape) = (plates.device().clone(), plates.shape());
-        let source = plates.source();
-        let (old, new) = plates.into_plates();
-        let (nx, ny) = extents(shape);
-        let rows = unknowns_along(grid, Axis::Y).len();
-        let marches = Marches::of::<Self>($kernel::NAME, shape.nx, rows)?;
-        let plate = plate_bits(grid, source.is_some());
-        // Without a source any readable buffer is in its place.
-        let source = source.unwrap_or(old);
-        let args = $kernel::args(old, source, new, nx, ny, marches.rows, plate $(, $more)?);
-        // SAFETY: `Checked::new` found nx * ny elements in old, source and new, all on
-        // `device`, where every allocation is aligned to 16 bytes; new is another
-        // than they are, since it is borrowed mutably. Both extents are at least 3
-        // and at most i32::MAX; the blocks have fewer than `rows` rows more than have
-        // unknowns, and the geometry is the one the kernel documents.
-        unsafe { launch::<$kernel>(&device, &marches.geometry.into(), args) }
-    }};
-}
-
 /// What both types have.
 macro_rules! both {
-    ($tiling:ident, $temporal:ident, $resident:ident, $general:ident, $step:ident) => {
+    ($tiling:ident, $temporal:ident, $resident:ident, $step:ident, $heated:ident) => {
         const TILING: Tiling = $tiling;
 
         fn rims(device: &Device, shape: Shape2) -> Result<Rims, Error> {
@@ -387,12 +382,9 @@ macro_rules! both {
             Ok(1)
         }
 
-        fn launch_general(grid: &Grid2, plates: Checked<'_, Self>) -> Result<(), Error> {
-            any_boundaries!($general, grid, plates)
-        }
-
-        fn launch_step(grid: &Grid2, ratio: Self, plates: Checked<'_, Self>) -> Result<(), Error> {
-            any_boundaries!($step, grid, plates, ratio)
+        fn launch_step(ratio: Self, plates: Checked<'_, Self>) -> Result<usize, Error> {
+            let step = Step { ratio };
+            march!(plates, $step: step, $heated: HeatedStep { step })
         }
     };
 }
@@ -402,8 +394,8 @@ impl Kernels for f32 {
         TILING_F32,
         heat2d_temporal_f32,
         heat2d_resident_f32,
-        heat2d_general_f32,
-        heat2d_step_f32
+        heat2d_step_f32,
+        heat2d_heated_step_f32
     );
 
     fn launch_iterations(
@@ -417,11 +409,11 @@ impl Kernels for f32 {
             Variant::SharedCore => textbook!(heat2d_shared_core, plates),
             Variant::SharedOverlap => textbook!(heat2d_shared_overlap, plates),
             Variant::SharedHalo => textbook!(heat2d_shared_halo, plates),
-            Variant::March => march!(heat2d_march_f32, plates),
-            Variant::Temporal => temporal!(heat2d_temporal_f32, heat2d_march_f32, plates, count),
+            Variant::March => march!(plates, heat2d_march_f32: Jacobi, heat2d_heated_f32: Heated),
+            Variant::Temporal => temporal!(heat2d_temporal_f32, plates, count),
             Variant::Resident => resident!(heat2d_resident_f32, plates, count, rims),
             Variant::Texture => unreachable!("heat2d_texture reads a texture, not a buffer"),
-            Variant::General | Variant::Step => unreachable!("{variant} takes boundaries"),
+            Variant::Step => unreachable!("steps in time have a ratio"),
         }
     }
 }
@@ -431,8 +423,8 @@ impl Kernels for f64 {
         TILING_F64,
         heat2d_temporal_f64,
         heat2d_resident_f64,
-        heat2d_general_f64,
-        heat2d_step_f64
+        heat2d_step_f64,
+        heat2d_heated_step_f64
     );
 
     fn launch_iterations(
@@ -442,10 +434,10 @@ impl Kernels for f64 {
         rims: &mut Rims,
     ) -> Result<usize, Error> {
         match variant {
-            Variant::March => march!(heat2d_march_f64, plates),
-            Variant::Temporal => temporal!(heat2d_temporal_f64, heat2d_march_f64, plates, count),
+            Variant::March => march!(plates, heat2d_march_f64: Jacobi, heat2d_heated_f64: Heated),
+            Variant::Temporal => temporal!(heat2d_temporal_f64, plates, count),
             Variant::Resident => resident!(heat2d_resident_f64, plates, count, rims),
-            Variant::General | Variant::Step => unreachable!("{variant} takes boundaries"),
+            Variant::Step => unreachable!("steps in time have a ratio"),
             _ => unreachable!("there is no {variant} in f64"),
         }
     }

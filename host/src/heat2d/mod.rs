@@ -71,7 +71,7 @@
 //! the central difference across it zero: an approximation of second order, as the equation's own
 //! is (LeVeque 2007, section 2.12, second approach, and section 3.2). Where two such ends meet,
 //! both are mirrored; where one meets a Dirichlet boundary, the corner keeps its temperature. These
-//! plates have one kernel, [`Variant::General`]; again all devices give the same bits.
+//! plates have one kernel, [`Variant::March`]; again all devices give the same bits.
 //!
 //! ```
 //! use halo_gpu::heat2d::Heat2d;

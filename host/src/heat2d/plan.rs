@@ -115,14 +115,20 @@ impl Heat2d {
         Ok(plate)
     }
 
-    /// Refuses a kernel that does not make these iterations in `T` on `device`.
+    /// Refuses a kernel that does not make these iterations in `T` on `device`, or its form with a
+    /// source.
     pub(super) fn check_launchable<T: Scalar>(
         &self,
         variant: Variant,
+        heated: bool,
         device: &Device,
     ) -> Result<(), Error> {
         let refused = |given, required| Err(invalid("the kernel", given, required));
-        let Some(kernel) = variant.kernel::<T>() else {
+        let kernel = match heated {
+            true => variant.heated_kernel::<T>(),
+            false => variant.kernel::<T>(),
+        };
+        let Some(kernel) = kernel else {
             let required = "one that is not the textbook's, which are in f32";
             return refused(format!("{variant} for {}", T::NAME), required.to_owned());
         };
@@ -134,7 +140,7 @@ impl Heat2d {
             return refused(variant.to_string(), required);
         }
         if !all_dirichlet(self.grid()) && !takes_any_plate(variant) {
-            let required = format!("{}, as a boundary is Neumann's", Variant::General);
+            let required = format!("{}, as a boundary is Neumann's", Variant::March);
             return refused(variant.to_string(), required);
         }
         match device.kind() {
@@ -146,7 +152,7 @@ impl Heat2d {
 
 /// Whether a kernel knows sources and Neumann boundaries.
 fn takes_any_plate(variant: Variant) -> bool {
-    matches!(variant, Variant::General | Variant::Step)
+    matches!(variant, Variant::March | Variant::Step)
 }
 
 /// Iterations on plates of one shape on one device, with the workspace that they need.
@@ -219,7 +225,7 @@ impl<T: Scalar> Plan<T> {
             return Err(invalid("the time step", step.length.to_string(), required));
         }
         if let Some(variant) = asked {
-            heat.check_launchable::<T>(variant, device)?;
+            heat.check_launchable::<T>(variant, false, device)?;
         }
         let shape = heat.shape();
         let next = || device.zeros(shape.points()?)?.shaped(shape);
@@ -273,7 +279,7 @@ impl<T: Scalar> Plan<T> {
     pub(super) fn check_takes_source(&self) -> Result<(), Error> {
         match self.asked {
             Some(variant) if !takes_any_plate(variant) => {
-                let required = format!("{}, as there is a source", Variant::General);
+                let required = format!("{}, as there is a source", Variant::March);
                 Err(invalid("the kernel", variant.to_string(), required))
             }
             _ => Ok(()),
@@ -495,8 +501,9 @@ fn kernel<T: Scalar>(
     match asked {
         Some(variant) => variant,
         None if heat.step().is_some() => Variant::Step,
-        None if !all_dirichlet(heat.grid()) || source.is_some() => Variant::General,
-        None if count == 1 => gpu::SINGLE_ITERATION,
+        None if count == 1 || !all_dirichlet(heat.grid()) || source.is_some() => {
+            gpu::SINGLE_ITERATION
+        }
         None => gpu::MANY_ITERATIONS,
     }
 }
@@ -512,12 +519,11 @@ pub(super) fn launch<T: Scalar>(
     count: usize,
     rims: &mut gpu::Rims,
 ) -> Result<usize, Error> {
-    let plates = Checked::new(heat.shape(), source, old, new)?;
+    let plates = Checked::new(heat.grid(), source, old, new)?;
     match variant {
-        Variant::General => T::launch_general(heat.grid(), plates).map(|()| 1),
         Variant::Step => {
             let ratio = T::nearest(heat.step().map_or(STABLE_RATIO, |step| step.ratio));
-            T::launch_step(heat.grid(), ratio, plates).map(|()| 1)
+            T::launch_step(ratio, plates)
         }
         _ => T::launch_iterations(variant, plates, count, rims),
     }

@@ -1,4 +1,5 @@
-//! The kernels with data for them, for tests and benchmarks that go through the table.
+//! The kernels for heat in space with test data, for tests and benchmarks that iterate over the
+//! table.
 
 use super::cpu;
 use super::gpu::Kernels;
@@ -9,7 +10,7 @@ use crate::subject::{
     launching, periodic_and_walled, random,
 };
 
-/// The family.
+/// The family of heat in space.
 pub(crate) struct Cases;
 
 impl Subject for Cases {
@@ -18,7 +19,8 @@ impl Subject for Cases {
     }
 
     fn problems(&self, _entry: &Entry) -> Vec<Problem> {
-        // Points, rows that are whole vectors of one type or of both, more than one block.
+        // Single points, rows that are whole vectors of one type or of both, and more than one
+        // block.
         [
             [1, 1, 1],
             [2, 3, 2],

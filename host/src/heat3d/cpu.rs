@@ -1,12 +1,13 @@
-//! The formula, point by point: what the kernels, and the vectors of the CPU, are checked
-//! against.
+//! The formula for heat in space, point by point: the reference for the kernels and for the CPU's
+//! vector code.
 #![forbid(unsafe_code)]
 
 use super::heat::Heat3d;
 use crate::Axis;
 use crate::stencil::{Number, Plain, Value, of_points};
 
-/// A step from fields with the points of the grid: u, and where there is a source what a step adds.
+/// A step from fields with the points of the grid: u and, if there is a source, the heat that a
+/// step adds.
 pub(super) fn step<T: Number>(heat: &Heat3d, fields: &[Vec<T>]) -> Vec<T> {
     let field = Plain::new(heat.grid(), &fields[0]);
     let heating = fields.get(1).map(|it| Plain::new(heat.grid(), it));

@@ -1,28 +1,28 @@
-//! The kernels of each type.
+//! The kernels for heat in space, for each type.
 
 use crate::stencil::{Compiled, Number, Stencil};
 use crate::{Error, Grid3};
 use gpu_kernels::heat3d::step::{Heated, Step};
 
-/// `f32` and `f64`: types that there are kernels for.
+/// A type with kernels: `f32` or `f64`.
 pub trait Kernels: Number {
     /// The update of a point.
     type Step: Compiled<Self, 1, 1>;
 
-    /// The same with a source.
+    /// The update of a point with a source.
     type Heated: Compiled<Self, 2, 1>;
 
-    /// The stencil on a grid, with these `α Δt / h²` along x, y and z. Compiled in this crate,
-    /// with what runs it on the CPU.
+    /// The stencil on a grid, with `α Δt / h²` along x, y and z. It is compiled in this crate,
+    /// together with the code that runs it on the CPU.
     #[doc(hidden)]
     fn steps(ratios: [Self; 3], grid: Grid3) -> Result<Steps<Self>, Error>;
 
-    /// The same with a source.
+    /// Like [`steps`](Self::steps), with a source.
     #[doc(hidden)]
     fn heated(ratios: [Self; 3], grid: Grid3) -> Result<OfHeated<Self>, Error>;
 }
 
-/// The stencils of a type.
+/// The stencils for one type.
 type Steps<T> = Stencil<<T as Kernels>::Step, T, 3, 1, 1>;
 type OfHeated<T> = Stencil<<T as Kernels>::Heated, T, 3, 2, 1>;
 

@@ -1,4 +1,4 @@
-//! `Heat3d`: the grid, and the kind of step.
+//! Describes a computation of heat in space: `Heat3d`, a grid and the kind of step.
 
 use super::gpu::Kernels;
 use crate::argument::Argument;
@@ -8,37 +8,37 @@ use crate::stencil::{self, Stencil};
 use crate::{Axis, Device, Error, Field3, Grid3};
 use gpu_kernels::registry::Cost;
 
-/// What errors call it.
+/// The family's name in errors.
 const OPERATION: &str = "heat3d";
 
-/// Steps of [`Heat3d`] on a device, on buffers of the caller: its `step` makes the new field of
-/// the old one.
+/// The steps of a [`Heat3d`] on a device, on buffers of the caller: `step` computes the new field
+/// from the old one.
 pub type Plan<T> = stencil::Plan<<T as Kernels>::Step, T, 3, 1, 1>;
 
-/// A body on a device: its `steps` go on from its field, which `to_vec(0)` copies to the host;
-/// `steps_until` goes on until it changes little.
+/// A body on a device: `steps` advances its field, `steps_until` advances it until it changes
+/// little, and `to_vec(0)` copies it to the host.
 pub type Body<T> = stencil::Run<<T as Kernels>::Step, T, 3, 1, 1>;
 
-/// The same with a source: its `step` takes the old field and what a step adds
+/// Like [`Plan`], with a source: `step` takes the old field and the heat that a step adds
 /// ([`Heat3d::heating`]).
 pub type HeatedPlan<T> = stencil::Plan<<T as Kernels>::Heated, T, 3, 2, 1>;
 
-/// A body with a source of heat.
+/// A body with a heat source, on a device.
 pub type HeatedBody<T> = stencil::Run<<T as Kernels>::Heated, T, 3, 2, 1>;
 
-/// Heat on a grid: Jacobi iterations, or steps in time.
+/// The heat equation on a grid, with Jacobi iterations or time steps.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Heat3d {
     grid: Grid3,
-    /// The diffusivity and the length of a step in time; `None`: Jacobi iterations.
+    /// The diffusivity and the time step; `None` for Jacobi iterations.
     time: Option<(f64, f64)>,
     /// `α Δt / h²` along x, y and z.
     ratios: [f64; 3],
 }
 
 impl Heat3d {
-    /// Jacobi iterations of Laplace's equation, or with a source of Poisson's: a body goes towards
-    /// its steady temperature.
+    /// Jacobi iterations of Laplace's equation, or with a source of Poisson's equation: the body
+    /// approaches its steady temperature.
     ///
     /// ```
     /// use halo_gpu::heat3d::Heat3d;
@@ -60,7 +60,7 @@ impl Heat3d {
     /// ```
     #[must_use]
     pub fn new(grid: Grid3) -> Self {
-        // (1 / h_a²) / (2 Σ 1 / h_b²), without a square that could be out of range.
+        // (1 / h_a²) / (2 Σ 1 / h_b²), computed without squares that could overflow or underflow.
         let ratios = Axis::ALL.map(|a| {
             let relative = Axis::ALL.map(|b| (grid.spacing(a) / grid.spacing(b)).powi(2));
             0.5 / relative.iter().sum::<f64>()
@@ -72,8 +72,8 @@ impl Heat3d {
         }
     }
 
-    /// Steps in time of the heat equation in their place, with the `diffusivity` α and steps of
-    /// the length Δt (`time_step`), in units that go together: m²/s and s, with spacings in m.
+    /// Uses time steps of the heat equation instead, with the `diffusivity` α and the time step Δt,
+    /// in consistent units: m²/s and s, with spacings in m.
     ///
     /// ```
     /// use halo_gpu::heat3d::Heat3d;
@@ -90,9 +90,9 @@ impl Heat3d {
     ///
     /// # Errors
     ///
-    /// [`Error::NonFinite`] and [`Error::InvalidParameter`] for a parameter that is not a
-    /// positive number, and where h² / α is beyond what f64 holds; [`Error::Unstable`] for a
-    /// step longer than [`longest_step`](Self::longest_step).
+    /// [`Error::NonFinite`] and [`Error::InvalidParameter`] for a parameter that is not a positive
+    /// number, and if h² / α is outside the range of f64; [`Error::Unstable`] for a time step
+    /// longer than [`longest_step`](Self::longest_step).
     pub fn with_time_step(self, diffusivity: f64, time_step: f64) -> Result<Self, Error> {
         let parameters = [
             ("the diffusivity", diffusivity),
@@ -123,13 +123,13 @@ impl Heat3d {
         let jacobi = Self::new(self.grid);
         Ok(Self {
             time: Some((diffusivity, time_step)),
-            // At the limit exactly the ratios of a Jacobi iteration.
+            // At the limit these are exactly the ratios of a Jacobi iteration.
             ratios: jacobi.ratios.map(|ratio| ratio * (time_step / limit)),
             ..self
         })
     }
 
-    /// The longest stable step, `1 / (2 α Σ 1 / h²)`, in the unit of h² over that of the
+    /// The longest stable time step, `1 / (2 α Σ 1 / h²)`, in the unit of h² divided by that of the
     /// `diffusivity` α.
     #[must_use]
     pub fn longest_step(&self, diffusivity: f64) -> f64 {
@@ -143,46 +143,47 @@ impl Heat3d {
         &self.grid
     }
 
-    /// The diffusivity, of steps in time; `None` for Jacobi iterations.
+    /// The diffusivity; `None` for Jacobi iterations.
     #[must_use]
     pub fn diffusivity(&self) -> Option<f64> {
         self.time.map(|(diffusivity, _)| diffusivity)
     }
 
-    /// The length of a step in time; `None` for Jacobi iterations.
+    /// The time step; `None` for Jacobi iterations.
     #[must_use]
     pub fn time_step(&self) -> Option<f64> {
         self.time.map(|(_, time_step)| time_step)
     }
 
-    /// `α Δt / h²` along x, y and z; for Jacobi iterations the ratios that make them steps at the
-    /// limit.
+    /// `α Δt / h²` along x, y and z. For Jacobi iterations these are the ratios of a time step at
+    /// the limit.
     #[must_use]
     pub const fn ratios(&self) -> [f64; 3] {
         self.ratios
     }
 
-    /// The same as a stencil.
+    /// This computation as a stencil.
     ///
     /// # Errors
     ///
-    /// As [`plan`](Self::plan).
+    /// As for [`plan`](Self::plan).
     pub fn stencil<T: Kernels>(&self) -> Result<Stencil<T::Step, T, 3, 1, 1>, Error> {
         T::steps(self.ratios.map(T::nearest), self.grid)
     }
 
-    /// The same as a stencil with a source: of the field and its [`heating`](Self::heating).
+    /// This computation as a stencil with a source, on the field and its
+    /// [`heating`](Self::heating).
     ///
     /// # Errors
     ///
-    /// As [`plan`](Self::plan).
+    /// As for [`plan`](Self::plan).
     pub fn heated<T: Kernels>(&self) -> Result<Stencil<T::Heated, T, 3, 2, 1>, Error> {
         T::heated(self.ratios.map(T::nearest), self.grid)
     }
 
-    /// What a step adds to each point, x fastest, where the body has a `source`: Δt q, with q in
-    /// units of the temperature over the time. For Jacobi iterations of Poisson's equation
-    /// `∇²u = -f` the source is f, and an iteration adds `f / (2 Σ 1 / h²)`.
+    /// The heat that a step adds to each point, x fastest, for a body with a `source`: Δt q, where
+    /// q is a temperature per time. For Jacobi iterations of Poisson's equation `∇²u = -f` the
+    /// source is f, and an iteration adds `f / (2 Σ 1 / h²)`.
     ///
     /// # Errors
     ///
@@ -196,16 +197,16 @@ impl Heat3d {
             .collect())
     }
 
-    /// The least that a step has to do: each point read once and written once, 15 operations.
+    /// The least cost of a step: each point is read once and written once, with 15 operations.
     ///
     /// # Errors
     ///
-    /// As [`plan`](Self::plan).
+    /// As for [`plan`](Self::plan).
     pub fn cost<T: Kernels>(&self) -> Result<Cost, Error> {
         Ok(self.stencil::<T>()?.cost())
     }
 
-    /// The steps on `device`.
+    /// Plans the steps on `device`.
     ///
     /// ```
     /// use halo_gpu::heat3d::Heat3d;
@@ -224,27 +225,27 @@ impl Heat3d {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidParameter`] for [`Boundary::DirichletOnPoint`](crate::Boundary): all
-    /// points are computed; [`Error::IndexOverflow`] for a grid that kernels cannot count,
-    /// [`Error::HostOutOfMemory`].
+    /// [`Error::InvalidParameter`] for [`Boundary::DirichletOnPoint`](crate::Boundary), because a
+    /// step computes all points; [`Error::IndexOverflow`] for a grid that is too large for the
+    /// kernels' indices, [`Error::HostOutOfMemory`].
     pub fn plan<T: Kernels>(&self, device: &Device) -> Result<Plan<T>, Error> {
         self.stencil()?.plan(device)
     }
 
-    /// The steps with a source on `device`.
+    /// Plans the steps with a source on `device`.
     ///
     /// # Errors
     ///
-    /// As [`plan`](Self::plan).
+    /// As for [`plan`](Self::plan).
     pub fn plan_heated<T: Kernels>(&self, device: &Device) -> Result<HeatedPlan<T>, Error> {
         self.heated()?.plan(device)
     }
 
-    /// A body of these temperatures on `device`, to go on from.
+    /// A body with these temperatures on `device`, at the start of a run.
     ///
     /// # Errors
     ///
-    /// As [`plan`](Self::plan) and [`Device::upload`]; [`Error::ShapeMismatch`] for a field of
+    /// As for [`plan`](Self::plan) and [`Device::upload`]; [`Error::ShapeMismatch`] for a field of
     /// another shape than the grid.
     pub fn start<T: Kernels>(
         &self,
@@ -255,7 +256,7 @@ impl Heat3d {
         self.stencil()?.start(device, [initial.as_slice()])
     }
 
-    /// The same with a `source`, as [`heating`](Self::heating) says.
+    /// Like [`start`](Self::start), with a `source` as for [`heating`](Self::heating).
     ///
     /// ```
     /// use halo_gpu::heat3d::Heat3d;
@@ -276,7 +277,7 @@ impl Heat3d {
     ///
     /// # Errors
     ///
-    /// As [`start`](Self::start), also for the source.
+    /// As for [`start`](Self::start), also for the source.
     pub fn start_heated<T: Kernels>(
         &self,
         device: &Device,
@@ -293,11 +294,11 @@ impl Heat3d {
         require_shape(Argument::new(OPERATION, name), required, given)
     }
 
-    /// The body after `steps` steps, computed on `device`.
+    /// Computes `steps` steps of a field in host memory on `device` and returns the new field.
     ///
     /// # Errors
     ///
-    /// As [`start`](Self::start), and what a launch can fail with.
+    /// As for [`start`](Self::start), and the errors of a launch.
     pub fn steps_of<T: Kernels>(
         &self,
         device: &Device,

@@ -1,23 +1,24 @@
-//! Heat in space: its course by explicit steps in time, or its steady state by Jacobi
-//! iterations.
+//! Solves the heat equation in space: explicit time steps, or Jacobi iterations towards the steady
+//! state.
 //!
 //! ```text
 //! ∂u/∂t = α ∇²u + q
 //! new = u + Σ r_a ((low + high) - 2 u) + Δt q      over the axes a, r_a = α Δt / h_a²
 //! ```
 //!
-//! with the neighbours `low` and `high` along each axis, and a source q if there is one: forward
-//! in time and centred in space, of first order in Δt and of second in h (LeVeque, "Finite
+//! where `low` and `high` are the neighbours along each axis, and q is an optional source: forward
+//! in time and centred in space, of first order in Δt and of second order in h (LeVeque, "Finite
 //! Difference Methods for Ordinary and Partial Differential Equations", SIAM 2007, chapter 9).
-//! Steps are stable up to `Σ r_a = 1/2`; there a step is a Jacobi iteration of Poisson's equation.
+//! Steps are stable up to `Σ r_a = 1/2`; at this limit a step is a Jacobi iteration of Poisson's
+//! equation.
 //!
-//! [`Heat3d`] describes the computation: a [`Grid3`](crate::Grid3), whose boundaries are those of
-//! the body, and the steps. Every point is computed, those at the ends too: a Dirichlet value is
-//! that of the next point beyond. [`Heat3d::plan`] makes a [`Plan`] for a device, [`Heat3d::start`]
-//! puts a body there ([`Body`]), [`Heat3d::steps_of`] takes a field and returns one.
-//! [`Heat3d::start_heated`] and [`Heat3d::plan_heated`] have a source of heat. All are stencils
-//! ([`stencil`](mod@crate::stencil)): by a kernel in the emulator and on CUDA devices, by vectors
-//! on the CPU, with the same bits in `f32` and in `f64`.
+//! [`Heat3d`] describes the computation: a [`Grid3`](crate::Grid3), with the boundaries of the
+//! body, and the steps. A step computes every point, including those at the ends: a Dirichlet value
+//! is that of the next point beyond the end. [`Heat3d::plan`] makes a [`Plan`] for a device,
+//! [`Heat3d::start`] puts a body there ([`Body`]), [`Heat3d::steps_of`] takes a field and returns
+//! one. [`Heat3d::start_heated`] and [`Heat3d::plan_heated`] do the same with a heat source. All
+//! are stencils ([`stencil`](mod@crate::stencil)): a kernel on the emulator and on CUDA devices,
+//! vector code on the CPU, with the same bits in `f32` and in `f64`.
 //!
 //! ```
 //! use halo_gpu::heat3d::Heat3d;

@@ -1,28 +1,28 @@
-//! The textbook problem: a mode of a box, whose decay is known.
+//! The textbook problem: a cosine mode of a box, whose decay is known.
 //!
 //! ```text
 //! u(x, y, z, t) = e^(-α (k·k) t) cos(k_x x) cos(k_y y) cos(k_z z)      k_a = π m_a / L_a
 //! ```
 //!
-//! in an insulated box whose `n` points along each axis are the centres of cells
-//! ([`Boundary::NeumannHalfway`](crate::Boundary::NeumannHalfway)): L = n h, x = (i + 1/2) h.
-//! A mode of the box is one of the grid as well: a step multiplies it by [`amplification`].
+//! in an insulated box. The `n` points along each axis are the centres of cells
+//! ([`Boundary::NeumannHalfway`](crate::Boundary::NeumannHalfway)): L = n h, x = (i + 1/2) h. A
+//! mode of the box is also a mode of the grid: a step multiplies it by [`amplification`].
 
 use super::heat::Heat3d;
 use crate::stencil::Number;
 use crate::{Axis, Error, Field3};
 use std::f64::consts::PI;
 
-/// The mode with `modes` half waves along x, y and z at the points of a grid.
+/// The mode with `modes` half waves along x, y and z, at the points of a grid.
 ///
 /// # Errors
 ///
-/// [`Error::HostOutOfMemory`] for a grid too large.
+/// [`Error::HostOutOfMemory`] for a grid that is too large.
 pub fn mode<T: Number>(heat: &Heat3d, modes: [usize; 3]) -> Result<Field3<T>, Error> {
     let shape = heat.grid().shape();
     let cosine = |axis: Axis, at: usize| {
         let n = heat.grid().extent(axis);
-        // The angle is reduced while it is a whole number.
+        // Reduces the angle exactly, in integers.
         let halves = modes[axis.index()] * (2 * at + 1) % (4 * n);
         (PI * halves as f64 / (2 * n) as f64).cos()
     };
@@ -31,8 +31,8 @@ pub fn mode<T: Number>(heat: &Heat3d, modes: [usize; 3]) -> Result<Field3<T>, Er
     })
 }
 
-/// What a step multiplies a [`mode`] by: `1 - 4 Σ r sin²(π m / 2n)` (LeVeque 2007, sections 9.3
-/// and 9.6).
+/// The factor by which a step multiplies a [`mode`]: `1 - 4 Σ r sin²(π m / 2n)` (LeVeque 2007,
+/// sections 9.3 and 9.6).
 ///
 /// ```
 /// use halo_gpu::heat3d::{Heat3d, problem};
@@ -62,8 +62,8 @@ pub fn amplification(heat: &Heat3d, modes: [usize; 3]) -> f64 {
     1.0 - 4.0 * along.iter().sum::<f64>()
 }
 
-/// What a [`mode`] of the box is multiplied by in the time `t`: `e^(-α (k·k) t)`. 1 for Jacobi
-/// iterations, which have no time.
+/// The factor by which a [`mode`] of the box changes in the time `t`: `e^(-α (k·k) t)`; 1 for
+/// Jacobi iterations, which have no time.
 #[must_use]
 pub fn decay(heat: &Heat3d, modes: [usize; 3], t: f64) -> f64 {
     let along = Axis::ALL.map(|axis| {

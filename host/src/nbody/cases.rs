@@ -1,4 +1,4 @@
-//! The kernels with data for them, for tests and benchmarks that go through the table.
+//! The n-body kernels with test data, for tests and benchmarks that iterate over the table.
 
 use super::check::{self, ACCELERATIONS};
 use super::gpu::{self, Launch};
@@ -14,12 +14,12 @@ use gpu_kernels::nbody::geometry;
 use gpu_kernels::nbody::parts::{Round, Rows, TileParts, distances, groups};
 use gpu_kernels::nbody::{SYMMETRIC_GROUP, SYMMETRIC_TILE, SYMMETRIC_TILES};
 
-/// The family.
+/// The family of n-body kernels.
 pub(crate) struct Cases;
 
 const SOFTENING: f64 = 0.05;
 
-/// Around a warp and a block, and of no regular size.
+/// Sizes around a warp and a block, and irregular sizes.
 const SIZES: [usize; 14] = [1, 2, 3, 31, 32, 33, 127, 128, 129, 255, 256, 257, 509, 1009];
 
 impl Subject for Cases {
@@ -31,8 +31,8 @@ impl Subject for Cases {
         let lines = |sizes: &[usize]| sizes.iter().copied().map(Problem::line).collect();
         match (entry.variant, variant(entry)) {
             ("kick_drift" | "potential" | "mixed", _) => lines(&SIZES),
-            // One row and nothing to take off; rows that are taken eight at a time and
-            // those left over; an even number of groups and an odd one.
+            // One row and no reactions; rows in groups of eight and some left over; an even and an
+            // odd number of groups.
             ("sum", _) => [(1, 1), (300, 9), (1030, 3), (1540, 7)]
                 .into_iter()
                 .flat_map(|(n, parts)| {
@@ -41,17 +41,17 @@ impl Subject for Cases {
                     std::iter::once(tiles).chain(rounds).map(Rows::problem)
                 })
                 .collect(),
-            // Tiles of 128 and blocks of 512 that are full, or miss by one.
+            // Tiles of 128 and blocks of 512 bodies that are full, or one body short or over.
             (_, Some(Variant::RegisterTile)) => [1, 127, 128, 129, 511, 512, 513, 641, 1024, 1499]
                 .into_iter()
                 .flat_map(|n| [1, 3, 1000].map(|parts| TileParts::new(n, parts).problem()))
                 .collect(),
-            // Groups that meet no other, one opposite group, and a whole circle.
+            // Groups that meet no other, one opposite group, and a full circle.
             (_, Some(Variant::Symmetric)) => [1, 129, 512, 513, 1025, 1100]
                 .into_iter()
                 .flat_map(|n| [1, 3, 1000].map(|parts| Problem::plane(n, parts)))
                 .collect(),
-            // Every remainder with no, one and two whole turns of the loop.
+            // Every remainder after zero, one and two iterations of the unrolled loop.
             (_, Some(textbook)) => (1..=2 * textbook.unroll() + 1)
                 .map(|n| (32, n))
                 .chain([31, 33, 95, 96, 97, 257].map(|n| (32, n)))
@@ -80,19 +80,19 @@ impl Subject for Cases {
     }
 }
 
-/// One of the two CPU ports.
+/// The CPU ports for comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Port {
-    /// The plain reference: an array of structures, one body after the other, one
-    /// thread. Adds in the order of the kernels.
+    /// The plain reference: an array of structures, one body after the other, one thread. It adds
+    /// in the order of the kernels.
     Aos,
     /// The computation of [`Device::cpu`](crate::Device::cpu): vectors of bodies, as long as the
-    /// processor's, on all threads. Sums over 128 bodies are added to a total.
+    /// processor's, on all threads. It adds sums over 128 bodies to a total.
     Soa,
 }
 
 impl Port {
-    /// Both.
+    /// Both ports.
     pub const ALL: [Self; 2] = [Self::Aos, Self::Soa];
 }
 
@@ -107,12 +107,12 @@ impl std::fmt::Display for Port {
 
 #[doc(hidden)]
 impl Gravity {
-    /// The acceleration of each of `bodies` by the given CPU port.
+    /// Computes the acceleration of each of `bodies` with the given CPU port.
     ///
     /// # Errors
     ///
-    /// As [`accelerations_of_into`](Self::accelerations_of_into), with bodies that are not
-    /// checked.
+    /// As for [`accelerations_of_into`](Self::accelerations_of_into), except that the bodies are
+    /// not checked.
     pub fn accelerations_by<T: Scalar>(
         &self,
         port: Port,
@@ -129,7 +129,8 @@ impl Gravity {
     }
 }
 
-/// Interactions of `n` bodies, n², the ones with themselves included; at most `u64::MAX`.
+/// The number of interactions of `n` bodies, n², including each body with itself; at most
+/// `u64::MAX`.
 #[doc(hidden)]
 #[must_use]
 pub const fn interactions(n: usize) -> u64 {
@@ -138,13 +139,13 @@ pub const fn interactions(n: usize) -> u64 {
 
 #[doc(hidden)]
 impl Variant {
-    /// The entry point for bodies of `T`, as in the PTX.
+    /// The name of the entry point for bodies of `T` in the PTX.
     #[must_use]
     pub fn kernel<T: Scalar>(self) -> &'static str {
         self.entry::<T>().name
     }
 
-    /// How many interactions a turn of the inner loop holds, in f32.
+    /// The number of interactions per iteration of the inner loop, in f32.
     #[must_use]
     pub const fn unroll(self) -> usize {
         match self {
@@ -161,25 +162,25 @@ impl Variant {
     }
 }
 
-/// The entry point of potentials of bodies of `T`, as in the PTX.
+/// The name of the entry point for potentials of bodies of `T` in the PTX.
 #[doc(hidden)]
 #[must_use]
 pub fn potential_kernel<T: Scalar>() -> &'static str {
     T::POTENTIAL
 }
 
-/// The entry point of accelerations in mixed precision, as in the PTX.
+/// The name of the entry point for accelerations in mixed precision in the PTX.
 #[doc(hidden)]
 pub const MIXED_KERNEL: &str = gpu::MIXED;
 
-/// Which kernel for accelerations it is, if it is one.
+/// The variant of a kernel for accelerations; `None` for other kernels.
 fn variant(entry: &Entry) -> Option<Variant> {
     Variant::ALL
         .into_iter()
         .find(|variant| variant.entries().iter().any(|it| it.name == entry.name))
 }
 
-/// Bodies in the cube from -1 to 1, of masses from -1 to 2.
+/// Bodies in the cube from -1 to 1, with masses from -1 to 2.
 fn bodies<T: Scalar>(numbers: &mut Random<'_>, n: usize) -> Vec<Body<T>> {
     let mut next = |scale: f64, offset: f64| T::nearest(scale * numbers() + offset);
     (0..n)
@@ -199,7 +200,7 @@ fn vectors<T: Scalar>(numbers: &mut Random<'_>, n: usize) -> Vec<[T; 3]> {
         .collect()
 }
 
-/// Rows of `n` vectors that no kernel could compute.
+/// Rows of `n` vectors with values that no kernel could compute.
 fn poison<T: Scalar>(n: usize, rows: usize) -> Vec<[T; 3]> {
     (0..n * rows)
         .map(|i| [T::nearest(-1e9 - i as f64); 3])
@@ -234,13 +235,13 @@ fn case<T: Scalar>(
     }
 }
 
-/// The sum of r s over some bodies, and that of the terms' sizes, in f64.
+/// The sum of r s over some bodies, and the sum of the absolute terms, in f64.
 type Sum = ([f64; 3], f64);
 
-/// What these bodies do to one at `position`.
+/// The pull of these bodies on a body at `position`.
 ///
-/// Component by component: without optimisation, arrays' and iterators' own functions take ten
-/// times as long.
+/// Written component by component: without optimisation, the functions of arrays and iterators take
+/// ten times as long.
 fn pull<'a, T: Scalar>(position: [T; 3], others: impl Iterator<Item = &'a Body<T>>) -> Sum {
     let [x, y, z]: [f64; 3] = position.map(Into::into);
     let ([mut sum_x, mut sum_y, mut sum_z], mut size) = ([0.0; 3], 0.0);
@@ -262,8 +263,8 @@ fn pull<'a, T: Scalar>(position: [T; 3], others: impl Iterator<Item = &'a Body<T
     ([sum_x, sum_y, sum_z], size)
 }
 
-/// An error unless each vector is as near to its sum as `roundoffs` of the terms' magnitudes or,
-/// where there is no sum, equals the earlier value.
+/// Returns an error unless each vector differs from its sum by at most `roundoffs` of the terms'
+/// absolute sum or, if there is no sum, equals the earlier value.
 fn near<V: Scalar>(
     memory: &dyn Memory,
     expected: &[Option<Sum>],
@@ -305,7 +306,7 @@ fn whole<T: Scalar>(
         .collect::<Vec<_>>();
     let judge: Judge = Box::new(move |outputs| {
         let accelerations = buffer::<[T; 3]>(outputs[0].as_ref());
-        // It does not approximate the root, and adds in the order of the port.
+        // The emulator does not approximate the root, and adds in the order of the port.
         if accelerations.device().kind() == DeviceKind::Emulator {
             let bits = Expected::Bits(vec![Box::new(port.clone())]);
             if let Err(why) = bits.check(outputs)? {
@@ -374,7 +375,8 @@ fn pairs<T: Scalar>(gravity: Gravity, round: Round, bodies: Vec<Body<T>>) -> Res
         let end = n.min((start + len) as usize);
         bodies[end.min(start as usize)..end].iter()
     };
-    // Of two groups opposite each other, the one in the first half meets the other.
+    // Of two groups opposite each other, only the one in the first half computes their
+    // interactions.
     let meets = |group: u32, distance: u32| opposite != Some(distance) || group < groups / 2;
 
     let [_, end] = round.tiles();
@@ -402,7 +404,7 @@ fn pairs<T: Scalar>(gravity: Gravity, round: Round, bodies: Vec<Body<T>>) -> Res
                 let group = (group_of(j) + groups - distance) % groups;
                 let own = some(group * SYMMETRIC_GROUP, SYMMETRIC_GROUP);
                 meets(group, distance).then(|| {
-                    // The reactions, at distances from the bodies.
+                    // The reactions, stored by distance from the bodies.
                     let (sum, size) = pull(body.position(), own);
                     (sum.map(|s| -s), size)
                 })
@@ -443,8 +445,8 @@ fn pairs<T: Scalar>(gravity: Gravity, round: Round, bodies: Vec<Body<T>>) -> Res
     })
 }
 
-/// A sum of this many rows, which is the number of tiles, or of distances in a round, in the
-/// table's problems.
+/// A sum of `rows` rows. In the table's problems that is the number of tiles, or of distances in a
+/// round.
 fn summed<T: Scalar>(n: usize, rows: usize, numbers: &mut Random<'_>) -> Result<Case, Error> {
     let rounds = [1, 3, 7, 9]
         .into_iter()

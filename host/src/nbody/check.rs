@@ -1,4 +1,4 @@
-//! What every call asks of numbers of bodies, of buffers and of blocks.
+//! Checks the number of bodies, the buffers and the block of a call.
 
 use crate::argument::Argument;
 use crate::{Buffer, Element, Error};
@@ -6,22 +6,22 @@ use crate::{Buffer, Element, Error};
 /// The most bodies: 2³¹. Kernels count them with 32 bits.
 pub const MAX_BODIES: usize = 1 << 31;
 
-/// What errors call the family.
+/// The family's name in errors.
 pub(super) const OPERATION: &str = "nbody";
 
-/// What errors call them.
+/// The name of accelerations in errors.
 pub(super) const ACCELERATIONS: &str = "nbody: accelerations";
 
-/// What errors call them.
+/// The name of potentials in errors.
 pub(super) const POTENTIALS: &str = "nbody: potentials";
 
-/// What errors call it.
+/// The name of the potential energy in errors.
 pub(super) const ENERGY: &str = "nbody: potential energy";
 
-/// What errors call them.
+/// The name of velocities in errors.
 pub(super) const VELOCITIES: &str = "nbody: velocities";
 
-/// That there are bodies, and no more than can be indexed.
+/// Checks that there is at least one body, and at most [`MAX_BODIES`].
 pub(super) fn count(n: usize) -> Result<(), Error> {
     if n == 0 {
         return Err(Error::EmptyInput {
@@ -38,7 +38,7 @@ pub(super) fn count(n: usize) -> Result<(), Error> {
     Ok(())
 }
 
-/// Checks that there are as many accelerations as bodies, and not too many.
+/// Checks that there are as many accelerations as bodies, and at most [`MAX_BODIES`].
 pub(super) fn lengths(bodies: usize, what: &'static str, given: usize) -> Result<(), Error> {
     count(bodies)?;
     if bodies == given {
@@ -51,7 +51,7 @@ pub(super) fn lengths(bodies: usize, what: &'static str, given: usize) -> Result
     })
 }
 
-/// Whether there is a value for each body, on the device of the bodies.
+/// Checks that there is a value for each body, on the device of the bodies.
 pub(super) fn values<B: Element, V: Element>(
     bodies: &Buffer<B>,
     what: &'static str,
@@ -61,7 +61,7 @@ pub(super) fn values<B: Element, V: Element>(
     bodies.device().require(what, values)
 }
 
-/// Checks that threads can be launched in blocks of this size, with a tile of as many bodies.
+/// Checks that blocks of this size, and tiles with as many bodies, can be launched.
 pub(super) fn block(block: u32) -> Result<(), Error> {
     if block == 0 || block > 1024 || !block.is_multiple_of(32) {
         return Err(Error::InvalidSize {

@@ -1,10 +1,9 @@
-//! The CPU ports: an array of structures, and vectors of bodies.
+//! The CPU ports of n-body: an array of structures, and vectors of bodies.
 //!
-//! [`aos`] is the plain reference: one body after the other, one interaction
-//! after the other, by the function that the kernels call. [`soa`] is written
-//! from the formula: other operations and another order of the sum. Each lane of a vector is
-//! a body of its own, which all others are broadcast to, so that a body's bits depend neither
-//! on its neighbours nor on the number of threads.
+//! [`aos`] is the plain reference: one body after the other, one interaction after the other, with
+//! the function that the kernels call. [`soa`] is written from the formula, with other operations
+//! and another order of the sum. Each lane of a vector holds one body, to which all others are
+//! broadcast, so the bits of a body depend neither on its neighbours nor on the number of threads.
 #![forbid(unsafe_code)]
 
 use crate::allocation::{reserve, zeroed};
@@ -20,20 +19,20 @@ use std::ops::Add;
 /// The most lanes of a vector.
 const MAX_LANES: usize = 16;
 
-/// Vectors of bodies that each broadcast serves.
+/// The number of vectors of bodies that use each broadcast.
 const VECTORS: usize = 2;
 
-/// Bodies of a task: as many as fill whole tiles of all instruction sets.
+/// Bodies of a task: whole tiles for all instruction sets.
 const GROUP: usize = VECTORS * MAX_LANES;
 
-/// Bodies whose sum is added to the total: as many as a tile of the mixed kernel has by
-/// default.
+/// The number of bodies whose sum is added to the total; it equals the default tile of the mixed
+/// kernel.
 const BLOCK: usize = gpu_kernels::nbody::geometry::DEFAULT_BLOCK as usize;
 
-/// The least interactions for another thread.
+/// The fewest interactions for which another thread is worthwhile.
 const INTERACTIONS_PER_THREAD: usize = 1 << 15;
 
-/// Accelerations of `bodies`, an array of structures, in the order of the array.
+/// Accelerations of `bodies`, an array of structures, summed in the order of the array.
 #[cfg(any(test, feature = "cases"))]
 pub(super) fn aos<T: OnCpu>(
     bodies: &[Body<T>],
@@ -50,7 +49,7 @@ pub(super) fn aos<T: OnCpu>(
     }
 }
 
-/// The vector code of the CPU, compiled for each type in this crate instead of the caller's.
+/// The CPU's vector code, compiled for each type in this crate instead of the caller's.
 pub trait OnCpu: InVectors + Real + Into<f64> + Sync {
     /// [`of_some`].
     #[doc(hidden)]
@@ -61,7 +60,7 @@ pub trait OnCpu: InVectors + Real + Into<f64> + Sync {
         out: &mut [[Self; 3]],
     );
 
-    /// Kicks the velocities for the first time, then lets the bodies drift for the second: one
+    /// Kicks the velocities for the first time, then drifts the bodies for the second, with one
     /// fused multiply-add per component.
     fn kick_drift(
         accelerations: &[[Self; 3]],
@@ -111,7 +110,7 @@ impl OnCpu for f64 {
     }
 }
 
-/// Accelerations of `bodies`, by vectors of them.
+/// Accelerations of `bodies`, computed with vectors of bodies.
 pub(super) fn soa<T: OnCpu>(
     bodies: &[Body<T>],
     softening_squared: T,
@@ -120,7 +119,7 @@ pub(super) fn soa<T: OnCpu>(
     T::accelerations(bodies, bodies, softening_squared, accelerations);
 }
 
-/// Accelerations of `targets`, some of `bodies`, with the bits of [`soa`].
+/// Accelerations of `targets`, a part of `bodies`, with the bits of [`soa`].
 pub(super) fn of_some<T: OnCpu>(
     targets: &[Body<T>],
     bodies: &[Body<T>],
@@ -130,20 +129,20 @@ pub(super) fn of_some<T: OnCpu>(
     T::accelerations(targets, bodies, softening_squared, accelerations);
 }
 
-/// Accelerations by interactions in f32, whose sums over [`BLOCK`] bodies are added in f64.
+/// Accelerations from interactions in f32; the sums over [`BLOCK`] bodies are added in f64.
 pub(super) fn mixed(bodies: &[Body<f32>], softening_squared: f32, accelerations: &mut [[f64; 3]]) {
     pull(bodies, bodies, softening_squared, accelerations);
 }
 
-/// Calls `work` for groups of `results` and the index of the first of each, on all threads if
-/// there is work for more than one.
+/// Calls `work` for groups of `results` with the index of each group's first element, on all
+/// threads if the work is worth it.
 fn in_groups<R: Send>(results: &mut [R], work: impl Fn(usize, &mut [R]) + Sync) {
     let n = results.len();
     let threads = threads::worth(n.saturating_mul(n), INTERACTIONS_PER_THREAD);
     threads::share_parts(threads, results, GROUP, work);
 }
 
-/// Whether all |r|² + ε² of `bodies` lie where the inverse root can be estimated.
+/// Tests whether the inverse root of |r|² + ε² can be estimated for all pairs of `bodies`.
 struct Estimable<'a, T> {
     bodies: &'a [Body<T>],
     softening_squared: T,
@@ -158,7 +157,7 @@ impl<T: InVectors + Into<f64>> WithSimd for Estimable<'_, T> {
             return false;
         };
         let least: f64 = self.softening_squared.into();
-        // Two coordinates differ by at most twice the larger. NaN is nowhere.
+        // Two coordinates differ by at most twice the larger one. NaN fails the test.
         least >= *range.start()
             && self.bodies.iter().all(|body| {
                 [body.x, body.y, body.z].into_iter().all(|coordinate| {
@@ -169,8 +168,8 @@ impl<T: InVectors + Into<f64>> WithSimd for Estimable<'_, T> {
     }
 }
 
-/// The accelerations of `targets` by `bodies` with interactions in `T`, whose sums over
-/// [`BLOCK`] bodies are added in `A`.
+/// The accelerations of `targets` by `bodies`, with interactions in `T`; the sums over [`BLOCK`]
+/// bodies are added in `A`.
 fn pull<T, A>(
     targets: &[Body<T>],
     bodies: &[Body<T>],
@@ -241,13 +240,13 @@ where
     }
 }
 
-/// How many numbers a vector has.
+/// The number of lanes of a vector.
 #[inline(always)]
 const fn lanes<T: InVectors, S: Simd>() -> usize {
     size_of::<T::Lanes<S>>() / size_of::<T>()
 }
 
-/// Numbers for each of the lanes of a tile.
+/// A number for each lane of a tile.
 type Row<T> = [T; GROUP];
 
 /// The pull of `bodies` on at most `V` vectors of targets.
@@ -274,7 +273,8 @@ fn pull_tile<T, A, S, const ESTIMATED: bool, const V: usize>(
             for (sum, position) in sums.iter_mut().zip(positions) {
                 let (r, square) = separation(from, position, softening_squared);
                 let inverse = T::inverse_root::<S, ESTIMATED>(square);
-                // In this order no product leaves the range where the result does not.
+                // In this order no intermediate product overflows or underflows unless the result
+                // does.
                 let s = (mass * inverse) * (inverse * inverse);
                 for axis in 0..3 {
                     sum[axis] = r[axis].fused(s, sum[axis]);
@@ -296,8 +296,7 @@ fn pull_tile<T, A, S, const ESTIMATED: bool, const V: usize>(
     }
 }
 
-/// The coordinates of at most `V` vectors of bodies. Where there are fewer, a lane is at the
-/// origin.
+/// The coordinates of at most `V` vectors of bodies. Lanes without a body are at the origin.
 #[inline(always)]
 fn positions<T, S, const V: usize>(simd: S, bodies: &[Body<T>]) -> [[T::Vector<S>; 3]; V]
 where
@@ -351,7 +350,7 @@ fn kick_drift<T: InVectors>(
     );
 }
 
-/// The potential of each body in f64, without its own: `-Σ_{j≠i} m_j / √(|r|² + ε²)`.
+/// The potential of each body in f64, without its own contribution: `-Σ_{j≠i} m_j / √(|r|² + ε²)`.
 pub(super) fn potentials<T: OnCpu>(
     bodies: &[Body<T>],
     softening_squared: f64,
@@ -384,7 +383,7 @@ fn wide_potentials(bodies: &[Body<f64>], softening_squared: f64, potentials: &mu
     });
 }
 
-/// The potentials of the bodies from `first` on, as many as there is room for.
+/// The potentials of the bodies from `first` on, as many as `results` holds.
 struct Potentials<'a> {
     first: usize,
     bodies: &'a [Body<f64>],
@@ -452,7 +451,7 @@ fn potential_tile<S: Simd, const ESTIMATED: bool, const V: usize>(
         }
     }
     for (lane, body) in bodies[own].iter().enumerate() {
-        // The body itself, in its lane, has no mass.
+        // The body itself, in its lane, gets no mass.
         let mut masses: Row<f64> = [body.mass; GROUP];
         masses[lane] = 0.0;
         let terms = potential::<S, ESTIMATED, V>(simd, body, positions, softening_squared);
@@ -470,7 +469,7 @@ fn potential_tile<S: Simd, const ESTIMATED: bool, const V: usize>(
     }
 }
 
-/// The potential of a mass of 1 at the place of `body`, without its sign.
+/// The potential of a mass of 1 at the position of `body`, without its sign.
 #[inline(always)]
 fn potential<S: Simd, const ESTIMATED: bool, const V: usize>(
     simd: S,
@@ -487,7 +486,7 @@ fn potential<S: Simd, const ESTIMATED: bool, const V: usize>(
     potentials
 }
 
-/// `-Σ_{i<j} m_i m_j / √(|r|² + ε²)`, half of the sum of all shares, which are added in order.
+/// `-Σ_{i<j} m_i m_j / √(|r|² + ε²)`: half of the sum of all bodies' contributions, added in order.
 pub(super) fn potential_energy<T: OnCpu>(
     bodies: &[Body<T>],
     softening_squared: f64,

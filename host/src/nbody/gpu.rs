@@ -1,4 +1,4 @@
-//! Launches of the kernels, on a CUDA device or on the emulator.
+//! Launches the n-body kernels, on a CUDA device or on the emulator.
 
 use super::check::{self, ACCELERATIONS, POTENTIALS, VELOCITIES};
 use crate::variants::{launch_registered, variants};
@@ -13,12 +13,11 @@ use gpu_kernels::nbody::{
 use gpu_kernels::registry::{Entry, HasScalar, Problem, Registered};
 
 variants! {
-    /// One of the kernels. There is one of each for f32 and for f64.
+    /// One of the kernels; each exists for f32 and for f64.
     ///
-    /// The first seven are the textbook's. The last two sum up in parts, which
-    /// [`Plan`](super::Plan) says more about.
+    /// The first seven are the textbook's. The last two sum in parts; see [`Plan`](super::Plan).
     ///
-    /// | variant | kernels | bodies are read from | interactions per turn of the loop |
+    /// | variant | kernels | bodies are read from | interactions per loop iteration |
     /// |---|---|---|---|
     /// | `AosUnroll1` | `nbody_aos_unroll1_f32`, `_f64` | global memory | 1 |
     /// | `AosUnroll2` | `nbody_aos_unroll2_f32`, `_f64` | global memory | 2 |
@@ -28,28 +27,28 @@ variants! {
     /// | `AosUnroll32` | `nbody_aos_unroll32_f32`, `_f64` | global memory | 32 |
     /// | `Shared` | `nbody_shared_f32`, `_f64` | a tile in shared memory | 16 |
     /// | `RegisterTile` | `nbody_register_tile_f32`, `_f64` | a tile in shared memory, for four bodies at a time | 32, 16 |
-    /// | `Symmetric` | `nbody_symmetric_f32`, `_f64` | the same, each pair once | 64, 16 |
+    /// | `Symmetric` | `nbody_symmetric_f32`, `_f64` | the same, each pair computed once | 64, 16 |
     #[non_exhaustive]
     pub enum Variant {
-        /// Every thread reads every body from global memory, one interaction per turn.
+        /// Every thread reads every body from global memory, one interaction per loop iteration.
         AosUnroll1: nbody_aos_unroll1_f32, nbody_aos_unroll1_f64;
-        /// Two interactions per turn.
+        /// Two interactions per loop iteration.
         AosUnroll2: nbody_aos_unroll2_f32, nbody_aos_unroll2_f64;
-        /// Four interactions per turn.
+        /// Four interactions per loop iteration.
         AosUnroll4: nbody_aos_unroll4_f32, nbody_aos_unroll4_f64;
-        /// Eight interactions per turn.
+        /// Eight interactions per loop iteration.
         AosUnroll8: nbody_aos_unroll8_f32, nbody_aos_unroll8_f64;
-        /// Sixteen interactions per turn.
+        /// Sixteen interactions per loop iteration.
         AosUnroll16: nbody_aos_unroll16_f32, nbody_aos_unroll16_f64;
-        /// Thirty-two interactions per turn.
+        /// Thirty-two interactions per loop iteration.
         AosUnroll32: nbody_aos_unroll32_f32, nbody_aos_unroll32_f64;
         /// A block copies as many bodies as it has threads to shared memory, and reads them from
         /// there.
         Shared: nbody_shared_f32, nbody_shared_f64;
-        /// A thread has four bodies in registers, and several blocks share the sum over
-        /// the others.
+        /// A thread holds four bodies in registers, and several blocks share the sum over the
+        /// others.
         RegisterTile: nbody_register_tile_f32, nbody_register_tile_f64;
-        /// Each pair of bodies once: what the one does to the other, the other does to it.
+        /// Computes each pair of bodies once and applies the force to both.
         Symmetric: nbody_symmetric_f32, nbody_symmetric_f64;
     }
 }
@@ -68,7 +67,7 @@ impl Variant {
 /// A kernel with its arguments.
 #[derive(Debug)]
 pub(super) enum Launch<'a, T: Launches> {
-    /// A kernel that leaves accelerations, in blocks of `block` threads.
+    /// A kernel that writes accelerations, in blocks of `block` threads.
     Whole {
         variant: Variant,
         block: u32,
@@ -76,7 +75,7 @@ pub(super) enum Launch<'a, T: Launches> {
         bodies: &'a Buffer<Body<T>>,
         accelerations: &'a mut Buffer<[T; 3]>,
     },
-    /// [`Variant::RegisterTile`], for the first bodies only.
+    /// [`Variant::RegisterTile`], for the first `targets` bodies.
     Tiles {
         parts: TileParts,
         targets: usize,
@@ -92,14 +91,14 @@ pub(super) enum Launch<'a, T: Launches> {
         partials: &'a mut Buffer<[T; 3]>,
         reactions: &'a mut Buffer<[T; 3]>,
     },
-    /// What adds up the parts that these two leave.
+    /// Adds the parts that the previous two write.
     Sum {
         rows: Rows,
         partials: &'a Buffer<[T; 3]>,
         reactions: &'a Buffer<[T; 3]>,
         accelerations: &'a mut Buffer<[T; 3]>,
     },
-    /// The potential of each body or, `weighted`, its share of the energy.
+    /// The potential of each body or, if `weighted`, its share of the energy.
     Potentials {
         weighted: bool,
         block: u32,
@@ -107,7 +106,7 @@ pub(super) enum Launch<'a, T: Launches> {
         bodies: &'a Buffer<Body<T>>,
         potentials: &'a mut Buffer<f64>,
     },
-    /// Kicks for the first time and lets drift for the second.
+    /// Kicks for the first time and drifts for the second.
     KickDrift {
         times: [T; 2],
         accelerations: &'a Buffer<[T; 3]>,
@@ -117,7 +116,7 @@ pub(super) enum Launch<'a, T: Launches> {
 }
 
 impl<T: Launches> Launch<'_, T> {
-    /// Launches it on the device of the buffers, if they fit.
+    /// Launches the kernel on the device of the buffers, if they fit.
     pub(super) fn launch(self) -> Result<(), Error> {
         self.check()?;
         T::launch_sums(Checked(self))
@@ -196,7 +195,7 @@ impl<T: Launches> Launch<'_, T> {
     }
 }
 
-/// Whether there are at least `rows` rows of `n`, on this device.
+/// Checks that there are at least `rows` rows of `n`, on this device.
 fn has_rows<V: Element>(
     device: &Device,
     what: &'static str,
@@ -217,13 +216,13 @@ fn has_rows<V: Element>(
 
 /// A launch whose buffers fit: they are on one device and have a value for each body (1 to
 /// `MAX_BODIES`), or as many rows of them as there are parts; the block is a multiple of 32. The
-/// kernel may be launched on them. Only the check makes this type.
+/// kernel may be launched on them. Only the check can make this type.
 #[derive(Debug)]
 pub struct Checked<'a, T: Launches>(Launch<'a, T>);
 
-/// Types that there are kernels for.
+/// A type with n-body kernels.
 pub trait Launches: Real + HasScalar + Element {
-    /// The entry point of potentials.
+    /// The name of the entry point for potentials.
     #[cfg(feature = "cases")]
     const POTENTIAL: &'static str;
 
@@ -231,11 +230,11 @@ pub trait Launches: Real + HasScalar + Element {
     fn launch_sums(checked: Checked<'_, Self>) -> Result<(), Error>;
 }
 
-/// `launch_registered` of a kernel without constants.
+/// `launch_registered` for a kernel without constants.
 ///
 /// # Safety
 ///
-/// As `launch_registered`.
+/// As for `launch_registered`.
 unsafe fn start<K: Registered>(
     device: &Device,
     problem: &Problem,
@@ -255,17 +254,16 @@ pub(super) fn mixed(
     check::block(block)?;
     check::values(bodies, ACCELERATIONS, accelerations)?;
     let (device, n) = (bodies.device().clone(), bodies.len());
-    // At most MAX_BODIES.
+    // n is at most MAX_BODIES.
     let args = nbody_mixed_f32::args(bodies, n as u32, softening_squared, accelerations);
-    // SAFETY: `check::values` found n elements in both, from 1 to MAX_BODIES, and both on
-    // `device`; they are distinct, since accelerations is borrowed mutably. The grid
-    // extends along x and has n threads and less than a block more, below 2^32; the block
-    // is a multiple of 32 and with it of SHARED_UNROLL, and the tile has a body for each
-    // thread.
+    // SAFETY: `check::values` checked that both have n elements, from 1 to MAX_BODIES, and that
+    // both are on `device`; they are distinct, because accelerations is borrowed mutably. The grid
+    // extends along x and has at least n and fewer than n + block threads, below 2^32; the block is
+    // a multiple of 32 and therefore of SHARED_UNROLL, and the tile has a body for each thread.
     unsafe { start::<nbody_mixed_f32>(&device, &Problem::line(n).with_block(block), args) }
 }
 
-/// Its entry point, as in the PTX.
+/// The name of its entry point in the PTX.
 #[cfg(feature = "cases")]
 pub(super) const MIXED: &str = nbody_mixed_f32::NAME;
 
@@ -290,13 +288,13 @@ macro_rules! launches {
                                 let args = $kernel::args(
                                     bodies, n as u32, softening_squared, accelerations,
                                 );
-                                // SAFETY: the check found n elements in both, from 1 to
-                                // MAX_BODIES, and both on `device`; they are distinct, since
-                                // accelerations is borrowed mutably. The grid extends along
-                                // x and has n threads and less than a block more, below
-                                // 2^32; the block is a multiple of 32 and with it of
-                                // SHARED_UNROLL. The tile, where there is one, has a body
-                                // for each thread.
+                                // SAFETY: the check ensured that both have n elements, from 1 to
+                                // MAX_BODIES, and that both are on `device`; they are distinct,
+                                // because accelerations is borrowed mutably. The grid extends along
+                                // x and has at least n and fewer than n + block threads, below
+                                // 2^32; the block is a multiple of 32 and therefore of
+                                // SHARED_UNROLL. The tile, if there is one, has a body for each
+                                // thread.
                                 unsafe { start::<$kernel>(&device, &problem, args) }
                             })+
                             Variant::RegisterTile | Variant::Symmetric => {
@@ -310,11 +308,11 @@ macro_rules! launches {
                         let args = $register_tile::args(
                             bodies, parts.n() as u32, softening_squared, parts.per_part(), partials,
                         );
-                        // SAFETY: the check found n bodies, and in `partials` a row of n for
-                        // each part, both on `device`; they are distinct, since `partials`
-                        // is borrowed mutably. The grid has the blocks for n bodies along x, or
-                        // the first of them, which leave the others' sums as they were, and the
-                        // parts along y, of which the last begins before n.
+                        // SAFETY: the check ensured that there are n bodies and that `partials` has
+                        // a row of n for each part, both on `device`; they are distinct, because
+                        // `partials` is borrowed mutably. Along x the grid has the blocks for n
+                        // bodies, or only the first of them, which leave the sums of the others
+                        // unchanged. Along y it has the parts, of which the last begins before n.
                         unsafe { start::<$register_tile>(&device, &problem, args) }
                     }
                     Launch::Pairs { round, softening_squared, bodies, partials, reactions } => {
@@ -324,11 +322,11 @@ macro_rules! launches {
                             bodies, round.n() as u32, softening_squared, first, end,
                             round.per_part(), partials, reactions,
                         );
-                        // SAFETY: the check found n bodies, in `partials` a row of n for
-                        // each part and in `reactions` one for each distance but 0, all on
-                        // `device`; they are distinct, since two are borrowed mutably. The
-                        // grid is that of the groups and of the parts of a round, whose
-                        // tiles are those of whole distances and end with the last there is.
+                        // SAFETY: the check ensured that there are n bodies, that `partials` has a
+                        // row of n for each part and that `reactions` has a row for each distance
+                        // except 0, all on `device`; they are distinct, because two are borrowed
+                        // mutably. The grid has the groups and the parts of a round. The tiles of a
+                        // round cover whole distances and end with the last tile.
                         unsafe { start::<$symmetric>(&device, &round.problem(), args) }
                     }
                     Launch::Sum { rows, partials, reactions, accelerations } => {
@@ -338,10 +336,10 @@ macro_rules! launches {
                             u32::from(rows.half_of_last()), rows.n() as u32,
                             u32::from(rows.add()), accelerations,
                         );
-                        // SAFETY: the check found n accelerations and as many rows of n as
-                        // are read, all on `device`; accelerations is borrowed mutably. A
-                        // last row is half only where there is one. The grid has 3 n threads
-                        // and less than a block more.
+                        // SAFETY: the check ensured that there are n accelerations and as many rows
+                        // of n as the kernel reads, all on `device`; accelerations is borrowed
+                        // mutably. A last row is half only if it exists. The grid has at least 3 n
+                        // and fewer than 3 n + block threads.
                         unsafe { start::<$sum>(&device, &rows.problem(), args) }
                     }
                     Launch::Potentials { weighted, block, softening_squared, bodies, potentials } => {
@@ -350,7 +348,7 @@ macro_rules! launches {
                         let args = $potential::args(
                             bodies, n as u32, softening_squared, u32::from(weighted), potentials,
                         );
-                        // SAFETY: as for `mixed`, with potentials for accelerations.
+                        // SAFETY: as for `mixed`, with potentials instead of accelerations.
                         unsafe { start::<$potential>(&device, &problem, args) }
                     }
                     Launch::KickDrift { times: [kick, drift], accelerations, velocities, bodies } => {
@@ -358,10 +356,10 @@ macro_rules! launches {
                         let args = $kick_drift::args(
                             accelerations, n as u32, kick, drift, velocities, bodies,
                         );
-                        // SAFETY: the check found n elements in all three, from 1 to
-                        // MAX_BODIES, and all on `device`; they are distinct, since two are
-                        // borrowed mutably. The grid extends along x and has n threads and
-                        // less than a block more, below 2^32.
+                        // SAFETY: the check ensured that all three have n elements, from 1 to
+                        // MAX_BODIES, and that all are on `device`; they are distinct, because two
+                        // are borrowed mutably. The grid extends along x and has at least n and
+                        // fewer than n + block threads, below 2^32.
                         unsafe { start::<$kick_drift>(&device, &Problem::line(n), args) }
                     }
                 }

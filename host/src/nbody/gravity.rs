@@ -1,4 +1,5 @@
-//! `Gravity`: the softening length and the options of a plan, and the checks of bodies.
+//! Describes the gravity of n bodies: `Gravity`, with the softening length and the options of a
+//! plan; checks bodies.
 
 use super::Body;
 use super::check::{self, OPERATION};
@@ -9,7 +10,7 @@ use gpu_kernels::nbody::geometry;
 use gpu_kernels::nbody::geometry::DEFAULT_BLOCK;
 use gpu_kernels::registry::{Cost, Problem};
 
-/// All-pairs gravity with a given softening.
+/// Gravity between all pairs of bodies, with a softening length.
 ///
 /// ```
 /// use halo_gpu::nbody::Gravity;
@@ -34,20 +35,19 @@ pub struct Gravity {
     pub(super) scratch: usize,
 }
 
-/// The most bytes of each of the two arrays of a [`Plan`](super::Plan), where
-/// [`Gravity::with_scratch_bytes`] says nothing else.
+/// The default limit of [`Gravity::with_scratch_bytes`], in bytes.
 const DEFAULT_SCRATCH_BYTES: usize = 1 << 30;
 
 impl Gravity {
     /// Gravity with the softening length ε, in the unit of the positions.
     ///
-    /// Which lengths are possible depends on the type of the bodies and is checked
-    /// when there are some: [`Range::SHORTEST`](super::Range::SHORTEST) to [`Range::LONGEST`](super::Range::LONGEST).
+    /// Which lengths are allowed depends on the type of the bodies and is checked with them: from
+    /// [`Range::SHORTEST`](super::Range::SHORTEST) to [`Range::LONGEST`](super::Range::LONGEST).
     ///
     /// # Errors
     ///
-    /// [`Error::NonFinite`], and [`Error::InvalidParameter`] for a softening that
-    /// no type allows; zero is one.
+    /// [`Error::NonFinite`], and [`Error::InvalidParameter`] for a softening length that no type
+    /// allows, such as zero.
     pub fn new(softening: f64) -> Result<Self, Error> {
         require_finite(OPERATION, "the softening length", softening)?;
         let gravity = Self {
@@ -60,7 +60,7 @@ impl Gravity {
         Ok(gravity)
     }
 
-    /// The same, with kernels launched in blocks of `block` threads.
+    /// The same gravity, with kernels in blocks of `block` threads.
     ///
     /// # Errors
     ///
@@ -71,14 +71,14 @@ impl Gravity {
         Ok(self)
     }
 
-    /// The same, with the sums of [`Variant::RegisterTile`](super::Variant::RegisterTile) and
-    /// [`Variant::Symmetric`](super::Variant::Symmetric) made in `parts` parts, or as many as the number of
-    /// bodies and the memory allow.
+    /// The same gravity, where [`Variant::RegisterTile`](super::Variant::RegisterTile) and
+    /// [`Variant::Symmetric`](super::Variant::Symmetric) sum in `parts` parts, or as many as the
+    /// number of bodies and the memory allow.
     ///
-    /// By default the number follows from the numbers of bodies and of multiprocessors, so that a
-    /// large device is filled and a small one has little overhead. It decides the order of
-    /// additions, and so the last digits: set it to get the same digits on devices of different
-    /// sizes.
+    /// By default the number depends on the numbers of bodies and of multiprocessors, so that a
+    /// large device is filled and a small one has little overhead. It determines the order of
+    /// additions, and therefore the last digits: set it to get the same digits on devices of
+    /// different sizes.
     ///
     /// # Errors
     ///
@@ -96,9 +96,9 @@ impl Gravity {
         Ok(self)
     }
 
-    /// The same, with at most this many bytes in each of the two arrays of a [`Plan`](super::Plan),
-    /// or one row where that is more. With less memory the work is done in more rounds or in fewer
-    /// parts, and sums in another order.
+    /// The same gravity, with at most `bytes` bytes in each of the two arrays of a
+    /// [`Plan`](super::Plan), but at least one row. With less memory the work takes more rounds or
+    /// fewer parts, and sums are added in another order.
     ///
     /// ```
     /// use halo_gpu::Device;
@@ -132,39 +132,40 @@ impl Gravity {
         self.softening
     }
 
-    /// Threads per block of the textbook kernels; the tile of [`Variant::Shared`](super::Variant::Shared) holds as
-    /// many bodies.
+    /// Threads per block of the textbook kernels; the tile of
+    /// [`Variant::Shared`](super::Variant::Shared) holds as many bodies.
     #[must_use]
     pub const fn block(&self) -> u32 {
         self.block
     }
 
-    /// What the accelerations of `n` bodies cost at least: each body read once, each
-    /// acceleration written once; operations by the convention of 20 (f32) or 30 (f64) for
-    /// each of n² interactions.
+    /// The least cost of the accelerations of `n` bodies: each body is read once and each
+    /// acceleration written once; by convention each of the n² interactions counts as 20 operations
+    /// in f32 and 30 in f64.
     #[must_use]
     pub const fn cost<T: Scalar>(&self, n: usize) -> Cost {
         geometry::accelerations::<T>(&Problem::line(n))
     }
 
-    /// The largest sum of the masses' sizes for bodies of `T`.
+    /// The largest allowed sum of the absolute masses for bodies of `T`.
     ///
-    /// It keeps m / (|r|² + ε²)^(3/2), at most m / ε³, and the sum of all r s, at
-    /// most 0.39 Σ|m| / ε², below half of the largest number.
+    /// Under this limit m / (|r|² + ε²)^(3/2), at most m / ε³, and the sum of all r s, at most 0.39
+    /// Σ|m| / ε², stay below half of the largest number.
     #[must_use]
     pub fn mass_limit<T: Scalar>(&self) -> f64 {
-        // In this order no product leaves the range of f64 before its time.
+        // In this order no intermediate product overflows or underflows unless the result does.
         let scale = T::MAX / 4.0 * self.softening * self.softening * self.softening.min(1.0);
         scale.min(T::MAX)
     }
 
-    /// Checks that gravity is defined for these bodies, and their accelerations
-    /// finite.
+    /// Checks that gravity is defined for these bodies, and that their accelerations are finite.
     ///
-    /// - There is at least one and at most [`MAX_BODIES`](super::MAX_BODIES).
-    /// - The softening is from [`Range::SHORTEST`](super::Range::SHORTEST) to [`Range::LONGEST`](super::Range::LONGEST).
-    /// - Coordinates are numbers of at most [`Range::LONGEST`](super::Range::LONGEST) in size.
-    /// - Masses are finite; their sizes add up to at most
+    /// - There are at least one and at most [`MAX_BODIES`](super::MAX_BODIES) bodies.
+    /// - The softening is from [`Range::SHORTEST`](super::Range::SHORTEST) to
+    ///   [`Range::LONGEST`](super::Range::LONGEST).
+    /// - Coordinates are numbers with an absolute value of at most
+    ///   [`Range::LONGEST`](super::Range::LONGEST).
+    /// - Masses are finite, and their absolute values add up to at most
     ///   [`mass_limit`](Self::mass_limit). They may be zero or negative.
     ///
     /// ```
@@ -188,9 +189,8 @@ impl Gravity {
     ///
     /// # Errors
     ///
-    /// [`Error::EmptyInput`], [`Error::IndexOverflow`],
-    /// [`Error::InvalidParameter`] for the softening, [`Error::InvalidElement`]
-    /// with the index of the first body that breaks a rule.
+    /// [`Error::EmptyInput`], [`Error::IndexOverflow`], [`Error::InvalidParameter`] for the
+    /// softening, [`Error::InvalidElement`] with the index of the first body that violates a rule.
     pub fn check<T: Scalar>(&self, bodies: &[Body<T>]) -> Result<(), Error> {
         check::count(bodies.len())?;
         self.softening_squared::<T>()?;

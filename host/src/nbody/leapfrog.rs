@@ -1,4 +1,4 @@
-//! Bodies in motion: the leapfrog integrator.
+//! Integrates the motion of bodies with the leapfrog method.
 
 use super::check::{self, ACCELERATIONS, OPERATION, VELOCITIES};
 use super::gpu::Launch;
@@ -10,20 +10,19 @@ use crate::{Buffer, Device, Error};
 
 /// Bodies that move under their own gravity, on a device. [`Gravity::start`] makes it.
 ///
-/// A step is a kick for half its length, a drift for all of it, new accelerations,
-/// and another kick for half (kick-drift-kick). It is of second order, and
-/// symplectic: the energy goes up and down with the square of the step but does not
-/// drift away. Steps all have one length; those shorter than about `ε / v` with the
-/// softening length ε and typical speeds v resolve close encounters.
+/// A step is a kick for half its length, a drift for all of it, new accelerations, and another kick
+/// for half (kick-drift-kick). The method is of second order and symplectic: the error of the
+/// energy oscillates with the square of the step, but does not grow. All steps have the same
+/// length; steps shorter than about `ε / v`, with the softening length ε and typical speeds v,
+/// resolve close encounters.
 ///
-/// Bodies, velocities and accelerations stay on the device; nothing is copied until
-/// it is asked for. Ten steps at once give the bits of ten single ones.
+/// Bodies, velocities and accelerations stay on the device; nothing is copied until you request it.
+/// Ten steps in one call give the same bits as ten single steps.
 ///
-/// The method is the Störmer-Verlet method in its velocity form (L. Verlet, Phys. Rev. 159
-/// (1967); E. Hairer, C. Lubich and G. Wanner, "Geometric numerical integration illustrated
-/// by the Störmer-Verlet method", Acta Numerica 12 (2003)). Times are in the unit of time
-/// in which the gravitational constant is 1, velocities in the unit of the positions over
-/// that.
+/// The method is the Störmer-Verlet method in its velocity form (L. Verlet, Phys. Rev. 159 (1967);
+/// E. Hairer, C. Lubich and G. Wanner, "Geometric numerical integration illustrated by the
+/// Störmer-Verlet method", Acta Numerica 12 (2003)). Times are in the unit in which the
+/// gravitational constant is 1, velocities in the unit of the positions divided by that unit.
 ///
 /// ```
 /// use halo_gpu::Device;
@@ -52,7 +51,7 @@ pub struct Leapfrog<T: Scalar> {
     steps: Tally,
     bodies: Buffer<Body<T>>,
     velocities: Buffer<[T; 3]>,
-    /// The accelerations of the bodies at their present positions.
+    /// The accelerations of the bodies at their current positions.
     accelerations: Buffer<[T; 3]>,
     plan: Plan<T>,
 }
@@ -67,7 +66,7 @@ pub struct Energy {
 }
 
 impl Energy {
-    /// The sum of both, which an exact integration would keep.
+    /// The total energy, which an exact integration would conserve.
     #[must_use]
     pub const fn total(self) -> f64 {
         self.kinetic + self.potential
@@ -75,12 +74,12 @@ impl Energy {
 }
 
 impl Gravity {
-    /// Puts `bodies` with these velocities on `device`, to march in time by steps that are
-    /// `time_step` long; backwards in time if it is negative.
+    /// Puts `bodies` with these velocities on `device`, to advance in time by steps of `time_step`;
+    /// a negative step goes backwards in time.
     ///
     /// # Errors
     ///
-    /// As [`check_motion`](Self::check_motion); what the device reports.
+    /// As for [`check_motion`](Self::check_motion); the errors of the device.
     pub fn start<T: Scalar>(
         &self,
         device: &Device,
@@ -102,14 +101,14 @@ impl Gravity {
         Ok(leapfrog)
     }
 
-    /// That these bodies, with these velocities, can march by steps of this length.
+    /// Checks that these bodies, with these velocities, can advance by steps of this length.
     ///
     /// # Errors
     ///
-    /// As [`check`](Self::check); [`Error::LengthMismatch`] unless there is a velocity
-    /// for each body; [`Error::InvalidElement`] for a velocity that is not finite;
-    /// [`Error::NonFinite`] and [`Error::InvalidParameter`] for a time step that is
-    /// no number, is zero, or is zero or infinite in `T`.
+    /// As for [`check`](Self::check); [`Error::LengthMismatch`] unless there is a velocity for each
+    /// body; [`Error::InvalidElement`] for a velocity that is not finite; [`Error::NonFinite`] and
+    /// [`Error::InvalidParameter`] for a time step that is not a number, is zero, or is zero or
+    /// infinite in `T`.
     pub fn check_motion<T: Scalar>(
         &self,
         bodies: &[Body<T>],
@@ -137,14 +136,14 @@ impl<T: Scalar> Leapfrog<T> {
         )
     }
 
-    /// Takes `steps` steps. On CUDA devices they are queued, and this returns.
+    /// Advances by `steps` steps. On CUDA devices it enqueues them and does not wait.
     ///
-    /// Bodies that fly apart may leave the range that [`Gravity::check`] asks for;
-    /// their accelerations are then as small as they should be, or zero.
+    /// Bodies that fly apart may leave the range that [`Gravity::check`] requires; their
+    /// accelerations are then correctly small, or zero.
     ///
     /// # Errors
     ///
-    /// What the device reports. The bodies are then somewhere within a step.
+    /// The errors of the device. The bodies are then in an unspecified stage of a step.
     pub fn advance(&mut self, steps: u64) -> Result<(), Error> {
         for _ in 0..steps {
             self.kick_drift(0.5 * self.time_step, self.time_step)?;
@@ -161,49 +160,49 @@ impl<T: Scalar> Leapfrog<T> {
         self.time_step
     }
 
-    /// Steps taken since the start.
+    /// The number of steps since the start.
     #[must_use]
     pub fn steps(&self) -> u64 {
         self.steps.get()
     }
 
-    /// The time since the start: steps times their length.
+    /// The time since the start: the number of steps times their length.
     #[must_use]
     pub fn time(&self) -> f64 {
         self.steps() as f64 * self.time_step
     }
 
-    /// How many bodies there are.
+    /// The number of bodies.
     #[must_use]
     pub fn len(&self) -> usize {
         self.bodies.len()
     }
 
-    /// False: there is always a body.
+    /// Always false: there is at least one body.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.bodies.is_empty()
     }
 
-    /// The bodies where they are now, in their first order.
+    /// The bodies at their current positions, in their original order.
     ///
     /// # Errors
     ///
-    /// What the device reports.
+    /// The errors of the device.
     pub fn bodies(&self) -> Result<Vec<Body<T>>, Error> {
         self.bodies.to_vec()
     }
 
-    /// The velocities as they are now.
+    /// The current velocities.
     ///
     /// # Errors
     ///
-    /// What the device reports.
+    /// The errors of the device.
     pub fn velocities(&self) -> Result<Vec<[T; 3]>, Error> {
         self.velocities.to_vec()
     }
 
-    /// The energy now; the potential one is computed on the device, in n² interactions.
+    /// The current energy; the potential energy is computed on the device, in n² interactions.
     ///
     /// ```
     /// use halo_gpu::Device;
@@ -229,8 +228,8 @@ impl<T: Scalar> Leapfrog<T> {
     ///
     /// # Errors
     ///
-    /// What the device reports, and as [`Gravity::check`] once bodies have left the
-    /// range that it asks for.
+    /// The errors of the device, and of [`Gravity::check`] if bodies have left the range that it
+    /// requires.
     pub fn energy(&mut self) -> Result<Energy, Error> {
         let bodies = self.bodies()?;
         self.gravity.check(&bodies)?;
@@ -241,14 +240,13 @@ impl<T: Scalar> Leapfrog<T> {
     }
 }
 
-/// Kicks velocities for the first of two times, then lets bodies drift for the
-/// second: `v ← v + a · kick`, `x ← x + v · drift`, with one fused multiply-add per
-/// component. The building block of [`Leapfrog`] and of integrators like it.
+/// Kicks velocities for the first of two times, then drifts bodies for the second: `v ← v + a ·
+/// kick`, `x ← x + v · drift`, with one fused multiply-add per component. Use it to build
+/// [`Leapfrog`] and similar integrators.
 ///
-/// All three buffers have one element for each body, vectors as `[x, y, z]`. Times are in
-/// one unit T, positions in a unit L, velocities in L/T and accelerations in L/T²; masses
-/// are not used. Times may be negative. NaN and infinities are not looked for, except in
-/// the times. All devices give the same bits.
+/// All three buffers have one element for each body; vectors are `[x, y, z]`. Times have a unit T,
+/// positions a unit L, velocities L/T and accelerations L/T²; masses are not used. Times may be
+/// negative. NaN and infinities are checked for only in the times. All devices give the same bits.
 ///
 /// ```
 /// use halo_gpu::Device;
@@ -269,8 +267,8 @@ impl<T: Scalar> Leapfrog<T> {
 /// # Errors
 ///
 /// [`Error::EmptyInput`], [`Error::IndexOverflow`], [`Error::LengthMismatch`] or
-/// [`Error::DeviceMismatch`] unless all three are of one length and on one device,
-/// [`Error::NonFinite`] for a time that is not finite, and what the device reports.
+/// [`Error::DeviceMismatch`] unless all three have the same length and device, [`Error::NonFinite`]
+/// for a time that is not finite, and the errors of the device.
 pub fn kick_drift<T: Scalar>(
     accelerations: &Buffer<[T; 3]>,
     times: [f64; 2],
@@ -344,7 +342,7 @@ fn check_velocities<T: Scalar>(bodies: usize, velocities: &[[T; 3]]) -> Result<(
 
 fn check_time_step<T: Scalar>(time_step: f64) -> Result<(), Error> {
     require_finite(OPERATION, "the time step", time_step)?;
-    // Velocities change in two halves of a step.
+    // A step changes the velocities in two halves.
     let half: f64 = T::nearest(0.5 * time_step).into();
     if half == 0.0 || !half.is_finite() {
         return Err(Error::InvalidParameter {

@@ -1,4 +1,4 @@
-//! All-pairs gravity: the acceleration of each of n bodies by all the others.
+//! Computes all-pairs gravity: the acceleration of each of n bodies by all the others.
 //!
 //! ```text
 //! r   = x_j - x_i
@@ -6,30 +6,29 @@
 //! a_i = Σ_j r s
 //! ```
 //!
-//! with the gravitational constant 1. The softening is Plummer's: each body attracts as
-//! a sphere would of the density that H. C. Plummer found for globular clusters (MNRAS 71,
-//! 1911), with the scale length ε. The sum over all pairs, and how GPUs go about it, is that of
-//! L. Nyland, M. Harris and J. Prins, "Fast N-body simulation with CUDA", GPU Gems 3
-//! (2007), chapter 31.
+//! with the gravitational constant 1. The softening is Plummer's: each body attracts like a sphere
+//! with the density profile that H. C. Plummer found for globular clusters (MNRAS 71, 1911), with
+//! the scale length ε. L. Nyland, M. Harris and J. Prins, "Fast N-body simulation with CUDA", GPU
+//! Gems 3 (2007), chapter 31, describe the sum over all pairs and its GPU algorithm.
 //!
 //! # Units and shapes
 //!
-//! Any units will do in which the gravitational constant is 1. With lengths in L and times in T,
+//! Any units work in which the gravitational constant is 1. With lengths in L and times in T,
 //! masses are in L³/T², velocities in L/T, accelerations in L/T² and potentials in L²/T². For
-//! metres and seconds, first multiply masses in kilograms by 6.674e-11 m³/(kg s²). [`Body`] is a
+//! metres and seconds, first multiply masses in kilograms by 6.674e-11 m³/(kg s²). A [`Body`] is a
 //! position along x, y and z and a mass; accelerations and velocities are one `[x, y, z]` for each
-//! body, in their order.
+//! body, in the same order.
 //!
-//! # How to call it
+//! # Usage
 //!
 //! [`Gravity`] describes the computation: the softening length ε. [`Gravity::plan`] makes a
 //! [`Plan`] for a number of bodies on a device, in f32 or f64 ([`Scalar`](crate::Scalar)). Its
-//! calls take buffers: accelerations, accelerations in mixed precision, potentials, the potential
-//! energy. Calls of the same names with `_of` take bodies of the host, and a device. On a CUDA
-//! device and on the emulator the number of bodies decides the kernel of accelerations:
-//! [`Variant::Symmetric`] from 8192 on, [`Variant::RegisterTile`] below. Each can also be named,
-//! and so can the textbook's ([`Gravity::plan_with`]). [`Gravity::start`] makes moving bodies, a
-//! [`Leapfrog`]; [`problem`] has initial systems.
+//! methods take buffers and compute accelerations, accelerations in mixed precision, potentials and
+//! the potential energy. Methods of the same names with `_of` take a device and bodies in host
+//! memory. On a CUDA device and on the emulator the number of bodies determines the kernel for
+//! accelerations: [`Variant::Symmetric`] from 8192 on, [`Variant::RegisterTile`] below. You can
+//! also name one of them, or one of the textbook's, with [`Gravity::plan_with`]. [`Gravity::start`]
+//! makes moving bodies, a [`Leapfrog`]; [`problem`] has initial systems.
 //!
 //! ```
 //! use halo_gpu::Device;
@@ -50,32 +49,31 @@
 //! # }
 //! ```
 //!
-//! # Softening, and why there is no NaN
+//! # Softening
 //!
-//! The sum runs over all j: for j = i, and for bodies at one place, r is zero, and
-//! so is r s as long as s is a number. Without softening s would be infinite and
-//! 0 · ∞ is NaN, so ε must be positive; it must also be large enough for ε² to be
-//! a normal number of the type, and within [`Range::SHORTEST`] and
-//! [`Range::LONGEST`]. [`Gravity::check`] has the rules for bodies (finite, not too
-//! far out, not too heavy); with bodies that it accepts, every acceleration is a
-//! finite number. Masses may be zero or negative; a negative mass repels.
+//! The sum runs over all j. For j = i, and for bodies at the same position, r is zero, and so is r
+//! s if s is a number. Without softening s would be infinite, and 0 · ∞ is NaN, so ε must be
+//! positive. It must also be large enough that ε² is a normal number of the type, and within
+//! [`Range::SHORTEST`] and [`Range::LONGEST`]. [`Gravity::check`] has the rules for bodies (finite,
+//! not too far out, not too heavy); for bodies that it accepts, every acceleration is a finite
+//! number. Masses may be zero or negative; a negative mass repels.
 //!
 //! # Accuracy
 //!
-//! With the unit roundoff u of the type ([`Scalar::UNIT_ROUNDOFF`](crate::Scalar::UNIT_ROUNDOFF)), one term r s
-//! carries a relative error of at most [`INTERACTION_ROUNDOFFS`] u, unless it
-//! underflows, and the sum of n terms at most n u of the sum of their sizes.
-//! [`problem::Reference`] turns that into a bound for given bodies. On a
-//! CUDA device the reciprocal square root is the hardware's approximation, within 2^-22.9 in
-//! f32.
+//! With the unit roundoff u of the type ([`Scalar::UNIT_ROUNDOFF`](crate::Scalar::UNIT_ROUNDOFF)),
+//! one term r s has a relative error of at most [`INTERACTION_ROUNDOFFS`] u, unless it underflows,
+//! and the sum of n terms adds an error of at most n u times the sum of their absolute values.
+//! [`problem::Reference`] computes a bound for given bodies from that. On a CUDA device the
+//! reciprocal square root is the hardware's approximation, within 2^-22.9 in f32.
 //!
-//! # What is reproducible
+//! # Reproducibility
 //!
 //! The order of all sums is fixed, so the same call on the same device always gives the same bits.
-//! Between devices bits differ: by the approximation above; by other orders on the CPU, whose
-//! inverse roots depend on its vectors (an estimate and its refinement, or a root and a quotient);
-//! and because a [`Plan`] divides its sums into more parts on a device with more multiprocessors
-//! ([`Gravity::with_parts`] sets their number). Only [`kick_drift`] is the same everywhere.
+//! Different devices give different bits, for three reasons: the approximation above; other orders
+//! on the CPU, whose inverse roots depend on its vectors (an estimate and its refinement, or a root
+//! and a quotient); and because a [`Plan`] divides its sums into more parts on a device with more
+//! multiprocessors ([`Gravity::with_parts`] sets their number). Only [`kick_drift`] gives the same
+//! bits everywhere.
 
 #[cfg(feature = "cases")]
 pub(crate) mod cases;

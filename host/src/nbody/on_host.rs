@@ -1,4 +1,4 @@
-//! Gravity of bodies in the memory of the host: plans with the copies there and back.
+//! Gravity of bodies in host memory: plans, with copies to the device and back.
 
 use super::check::{self, ACCELERATIONS, POTENTIALS};
 use super::{Body, Gravity, Plan, cpu};
@@ -8,9 +8,9 @@ use crate::scalar::Scalar;
 use crate::{Buffer, Device, DeviceKind, Element, Error};
 
 impl Gravity {
-    /// The acceleration `[x, y, z]` of each of `bodies`, in their order, computed on
-    /// `device`. It is in the unit of the masses over that of the positions squared, the
-    /// gravitational constant being 1.
+    /// Computes the acceleration `[x, y, z]` of each of `bodies`, in their order, on `device`. Its
+    /// unit is that of the masses divided by that of the positions squared, because the
+    /// gravitational constant is 1.
     ///
     /// ```
     /// use halo_gpu::Device;
@@ -35,7 +35,7 @@ impl Gravity {
     ///
     /// # Errors
     ///
-    /// As [`check`](Self::check), [`plan`](Self::plan) and [`Plan::accelerations`];
+    /// As for [`check`](Self::check), [`plan`](Self::plan) and [`Plan::accelerations`];
     /// [`Error::HostOutOfMemory`].
     pub fn accelerations_of<T: Scalar>(
         &self,
@@ -48,11 +48,11 @@ impl Gravity {
         Ok(accelerations)
     }
 
-    /// [`accelerations_of`](Self::accelerations_of) into memory of the caller's.
+    /// Like [`accelerations_of`](Self::accelerations_of), but writes to memory of the caller.
     ///
     /// # Errors
     ///
-    /// As [`accelerations_of`](Self::accelerations_of), and [`Error::LengthMismatch`].
+    /// As for [`accelerations_of`](Self::accelerations_of), and [`Error::LengthMismatch`].
     pub fn accelerations_of_into<T: Scalar>(
         &self,
         device: &Device,
@@ -69,12 +69,12 @@ impl Gravity {
         self.by_plan(device, bodies, poison, accelerations, Plan::accelerations)
     }
 
-    /// The acceleration of each of `bodies` in mixed precision, computed on `device`; see
+    /// Computes the acceleration of each of `bodies` in mixed precision on `device`; see
     /// [`Plan::accelerations_mixed`].
     ///
     /// # Errors
     ///
-    /// As [`accelerations_of`](Self::accelerations_of).
+    /// As for [`accelerations_of`](Self::accelerations_of).
     pub fn accelerations_mixed_of(
         &self,
         device: &Device,
@@ -86,11 +86,12 @@ impl Gravity {
         Ok(accelerations)
     }
 
-    /// [`accelerations_mixed_of`](Self::accelerations_mixed_of) into memory of the caller's.
+    /// Like [`accelerations_mixed_of`](Self::accelerations_mixed_of), but writes to memory of the
+    /// caller.
     ///
     /// # Errors
     ///
-    /// As [`accelerations_of_into`](Self::accelerations_of_into).
+    /// As for [`accelerations_of_into`](Self::accelerations_of_into).
     pub fn accelerations_mixed_of_into(
         &self,
         device: &Device,
@@ -113,12 +114,12 @@ impl Gravity {
         )
     }
 
-    /// The potential of each of `bodies` in f64, computed on `device`; in the unit of the
-    /// masses over that of the positions. See [`Plan::potentials`].
+    /// Computes the potential of each of `bodies` in f64 on `device`, in the unit of the masses
+    /// divided by that of the positions. See [`Plan::potentials`].
     ///
     /// # Errors
     ///
-    /// As [`accelerations_of`](Self::accelerations_of).
+    /// As for [`accelerations_of`](Self::accelerations_of).
     pub fn potentials_of<T: Scalar>(
         &self,
         device: &Device,
@@ -130,11 +131,11 @@ impl Gravity {
         Ok(potentials)
     }
 
-    /// [`potentials_of`](Self::potentials_of) into memory of the caller's.
+    /// Like [`potentials_of`](Self::potentials_of), but writes to memory of the caller.
     ///
     /// # Errors
     ///
-    /// As [`accelerations_of_into`](Self::accelerations_of_into).
+    /// As for [`accelerations_of_into`](Self::accelerations_of_into).
     pub fn potentials_of_into<T: Scalar>(
         &self,
         device: &Device,
@@ -149,12 +150,11 @@ impl Gravity {
         self.by_plan(device, bodies, f64::NAN, potentials, Plan::potentials)
     }
 
-    /// The potential energy of `bodies`, computed on `device`; see
-    /// [`Plan::potential_energy`].
+    /// Computes the potential energy of `bodies` on `device`; see [`Plan::potential_energy`].
     ///
     /// # Errors
     ///
-    /// As [`accelerations_of`](Self::accelerations_of).
+    /// As for [`accelerations_of`](Self::accelerations_of).
     pub fn potential_energy_of<T: Scalar>(
         &self,
         device: &Device,
@@ -165,7 +165,7 @@ impl Gravity {
         plan.potential_energy(Lent::new(device, bodies)?.as_buffer())
     }
 
-    /// Runs one call of a plan, with the copies to the device and back.
+    /// Runs one call of a plan, with copies to the device and back.
     fn by_plan<T: Scalar, V: Element>(
         &self,
         device: &Device,

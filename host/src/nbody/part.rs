@@ -1,4 +1,4 @@
-//! Gravity of some of the bodies by all of them: a share of the work.
+//! Plans one rank's share of the accelerations: some of the bodies, attracted by all.
 
 use super::check::{self, ACCELERATIONS, OPERATION};
 use super::gpu::Launch;
@@ -10,18 +10,19 @@ use bytemuck::Zeroable;
 use gpu_kernels::nbody::parts::TileParts;
 use std::ops::Range;
 
-/// Parts of the sums, where no number was given: the same on all devices.
+/// The default number of parts, the same on all devices.
 const PARTS: u32 = 32;
 
 impl Gravity {
-    /// A plan for the accelerations of the bodies of the parts `own`, by all `n`.
+    /// A plan for the accelerations, by all `n` bodies, of the bodies in the parts `own`.
     ///
-    /// A part is a run of consecutive bodies; all parts have the same length, but the last may be
-    /// shorter. The sum over each part is formed separately, as
-    /// [`Variant::RegisterTile`](super::Variant::RegisterTile) does. So a body's acceleration has
-    /// the bits of [`plan_with`](Self::plan_with) of that variant with the same [number of
-    /// parts](Self::with_parts), on any rank; on the CPU the bits of [`plan`](Self::plan), for any
-    /// number. The default number is 32, or as many as the number of bodies and the memory allow.
+    /// A part consists of consecutive bodies; all parts have the same length, except the last,
+    /// which may be shorter. The sum over each part is computed separately, as in
+    /// [`Variant::RegisterTile`](super::Variant::RegisterTile). So on every rank a body's
+    /// acceleration has the same bits as from [`plan_with`](Self::plan_with) with that variant and
+    /// the same [number of parts](Self::with_parts); on the CPU it has the bits of
+    /// [`plan`](Self::plan), for any number of parts. The default number is 32, or as many as the
+    /// number of bodies and the memory allow.
     ///
     /// ```
     /// use halo_gpu::Device;
@@ -48,7 +49,8 @@ impl Gravity {
     ///
     /// # Errors
     ///
-    /// As [`plan`](Self::plan); [`Error::InvalidParameter`] for parts that there are not, or none.
+    /// As for [`plan`](Self::plan); [`Error::InvalidParameter`] for an empty range, or parts that
+    /// do not exist.
     pub fn plan_of_parts<T: Scalar>(
         &self,
         device: &Device,
@@ -67,7 +69,7 @@ impl Gravity {
                 required: format!("at least one of 0..{}", parts.parts()),
             });
         }
-        // Makes the last part as long as the others, by bodies without mass.
+        // Fills up the last part with bodies without mass, so that all parts have the same length.
         let whole = parts.parts() as usize * parts.per_part() as usize;
         check::count(whole)?;
         let on_device = |count: usize| match device.kind() {
@@ -90,7 +92,7 @@ impl Gravity {
     }
 }
 
-/// The accelerations of some bodies by all of them, again and again:
+/// Computes the accelerations of some bodies by all bodies, any number of times; made by
 /// [`Gravity::plan_of_parts`].
 #[derive(Debug)]
 pub struct PartPlan<T: Scalar> {
@@ -99,41 +101,41 @@ pub struct PartPlan<T: Scalar> {
     n: usize,
     parts: TileParts,
     own: Range<u32>,
-    /// The bodies from the first own one on, then the others.
+    /// The bodies, rotated: from the first own body on, then those before it.
     turned: Buffer<Body<T>>,
-    /// A row of sums for each part, from the first own one on.
+    /// A row of sums for each part, from the first own part on.
     partials: Buffer<[T; 3]>,
-    /// The same from the first one on.
+    /// The same rows, from the first part on.
     in_order: Buffer<[T; 3]>,
     sums: Buffer<[T; 3]>,
 }
 
 impl<T: Scalar> PartPlan<T> {
-    /// How many parts there are.
+    /// The number of parts.
     #[must_use]
     pub const fn parts(&self) -> u32 {
         self.parts.parts()
     }
 
-    /// The bodies of these parts; those beyond the last have none.
+    /// The bodies of these parts; parts beyond the last have none.
     #[must_use]
     pub fn bodies_of(&self, parts: Range<u32>) -> Range<usize> {
         let bound = |part: u32| self.n.min(part as usize * self.parts.per_part() as usize);
         bound(parts.start)..bound(parts.end)
     }
 
-    /// The bodies whose accelerations are computed.
+    /// The bodies whose accelerations the plan computes.
     #[must_use]
     pub fn own(&self) -> Range<usize> {
         self.bodies_of(self.own.clone())
     }
 
-    /// The acceleration of each own body by all `bodies`, into `accelerations`.
+    /// Writes the acceleration of each own body by all `bodies` to `accelerations`.
     ///
     /// # Errors
     ///
     /// [`Error::LengthMismatch`] and [`Error::DeviceMismatch`] for buffers that do not fit the
-    /// plan, and what a launch can fail with.
+    /// plan, and the errors of a launch.
     pub fn accelerations(
         &mut self,
         bodies: &Buffer<Body<T>>,
@@ -153,7 +155,7 @@ impl<T: Scalar> PartPlan<T> {
             return Ok(());
         }
         // The kernel computes the first bodies. The bodies are rotated by whole parts, so each part
-        // stays as it is, and only their rows must be put back in order.
+        // is unchanged, and only their rows must be put back in order.
         let (first, rest) = (own.start, self.n - own.start);
         let whole = self.turned.len();
         let mut place = |range: Range<usize>, from: Option<Range<usize>>| {

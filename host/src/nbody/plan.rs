@@ -1,5 +1,5 @@
-//! A plan for a number of bodies on a device: the kernel, the division into parts, and the memory
-//! for them.
+//! Plans gravity for a number of bodies on a device: the kernel, the division into parts, and their
+//! memory.
 
 use super::check::{self, ACCELERATIONS, ENERGY, POTENTIALS};
 use super::gpu::{self, Launch};
@@ -10,8 +10,8 @@ use crate::{Buffer, Device, DeviceKind, Error};
 use gpu_kernels::nbody::SYMMETRIC_TILES;
 use gpu_kernels::nbody::parts::{Round, TileParts, distances, groups};
 
-/// From how many bodies on taking each pair once is faster: measured on an H200.
-/// Below, there are too few groups to fill it.
+/// The number of bodies from which it is faster to compute each pair once, measured on an H200.
+/// With fewer bodies there are too few groups to fill the device.
 const SYMMETRIC_FROM: usize = 8192;
 
 /// The default variant.
@@ -23,30 +23,31 @@ const fn default_for(n: usize) -> Variant {
     }
 }
 
-/// How the sums of a [`Plan`] are dealt out.
+/// How a [`Plan`] divides its sums among threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Scheme {
-    /// One thread does it all.
+    /// One thread computes a whole sum.
     Whole,
     /// [`Variant::RegisterTile`].
     Tiles(TileParts),
-    /// [`Variant::Symmetric`]: the distances of a launch, and their parts.
+    /// [`Variant::Symmetric`]: the distances per launch, and their parts.
     Pairs { distances: u32, parts: u32 },
 }
 
-/// The most rows of `n` in an array of parts.
+/// The most rows of `n` that fit in an array of parts.
 pub(super) fn rows_max<T: Scalar>(gravity: &Gravity, n: usize) -> usize {
     (gravity.scratch / (n * size_of::<[T; 3]>())).max(1)
 }
 
 impl Scheme {
-    /// For `n` bodies of `T`, from 1 to `MAX_BODIES`, on a device with this many multiprocessors.
+    /// The scheme for `n` bodies of `T`, from 1 to `MAX_BODIES`, on a device with this many
+    /// multiprocessors.
     fn new<T: Scalar>(gravity: &Gravity, variant: Variant, n: usize, multiprocessors: u32) -> Self {
         let rows_max = rows_max::<T>(gravity, n);
         match variant {
             Variant::RegisterTile => {
-                // Four waves of the five blocks that a multiprocessor holds, so that
-                // the last, which is not full, costs little.
+                // Four waves of the five blocks that a multiprocessor holds, so that the last,
+                // partial wave costs little.
                 let wanted = gravity.parts.map_or_else(
                     || (20 * multiprocessors as usize).div_ceil(TileParts::blocks(n)),
                     |parts| parts as usize,
@@ -56,8 +57,8 @@ impl Scheme {
             Variant::Symmetric => {
                 let rows_max = u32::try_from(rows_max).unwrap_or(u32::MAX);
                 let distances = rows_max.min(distances(n));
-                // Blocks of at most 16 tiles, as a wave of large ones ends raggedly;
-                // and of at least a group's tiles, as each has a row to be added up.
+                // Blocks of at most 16 tiles, because a wave of larger blocks ends unevenly, and of
+                // at least the tiles of a group, because each block has a row that must be added.
                 let wanted = gravity.parts.unwrap_or_else(|| {
                     let waves = (24 * multiprocessors).div_ceil(groups(n));
                     let tiles = distances * SYMMETRIC_TILES;
@@ -72,7 +73,7 @@ impl Scheme {
         }
     }
 
-    /// Rows of `n` accelerations in the two arrays.
+    /// The numbers of rows of `n` accelerations in the two arrays.
     fn rows(self, n: usize) -> [usize; 2] {
         match self {
             Self::Whole => [0, 0],
@@ -91,20 +92,20 @@ impl Scheme {
 }
 
 impl Gravity {
-    /// A plan for `n` bodies of `T` on this device, by the kernel that suits their number:
-    /// [`Variant::Symmetric`] from 8192 on, [`Variant::RegisterTile`] below; on the CPU by
-    /// its port.
+    /// A plan for `n` bodies of `T` on this device, with the kernel for their number:
+    /// [`Variant::Symmetric`] from 8192 on, [`Variant::RegisterTile`] below; on the CPU with its
+    /// port.
     ///
     /// # Errors
     ///
-    /// [`Error::EmptyInput`] and [`Error::IndexOverflow`] for the number of bodies, which is
-    /// from 1 to 2³¹; [`Error::InvalidParameter`] for a softening that does not suit the
-    /// type; [`Error::OutOfMemory`].
+    /// [`Error::EmptyInput`] and [`Error::IndexOverflow`] unless the number of bodies is from 1 to
+    /// 2³¹; [`Error::InvalidParameter`] for a softening that the type does not allow;
+    /// [`Error::OutOfMemory`].
     pub fn plan<T: Scalar>(&self, device: &Device, n: usize) -> Result<Plan<T>, Error> {
         Plan::new(self, device, n, default_for(n))
     }
 
-    /// A plan whose accelerations are computed by this kernel.
+    /// A plan that computes accelerations with the kernel `variant`.
     ///
     /// ```
     /// use halo_gpu::Device;
@@ -128,8 +129,8 @@ impl Gravity {
     ///
     /// # Errors
     ///
-    /// As [`plan`](Self::plan), and [`Error::NotLaunchable`] on the CPU device, which runs
-    /// no kernels.
+    /// As for [`plan`](Self::plan), and [`Error::NotLaunchable`] on the CPU device, which cannot
+    /// launch kernels.
     pub fn plan_with<T: Scalar>(
         &self,
         device: &Device,
@@ -144,19 +145,19 @@ impl Gravity {
     }
 }
 
-/// Gravity of a given number of bodies on a given device, again and again.
+/// Computes the gravity of a fixed number of bodies on one device, any number of times.
 ///
 /// It holds the memory for the partial sums of [`Variant::RegisterTile`] and
-/// [`Variant::Symmetric`], which a second kernel adds up: a row of `n` accelerations per part and,
-/// for the second variant, as many as half the number of groups of 512 bodies. Each is at most 1
-/// GiB ([`Gravity::with_scratch_bytes`]), or one row where that is more; larger problems are
-/// computed in rounds. The order of all additions is fixed, so the same bodies always give the same
-/// bits on one device; for several devices see [`Gravity::with_parts`].
+/// [`Variant::Symmetric`], which a second kernel adds: one row of `n` accelerations per part and,
+/// for the second variant, as many more rows as half the number of groups of 512 bodies. Each of
+/// the two arrays has at most 1 GiB ([`Gravity::with_scratch_bytes`]), but at least one row; larger
+/// problems are computed in rounds. The order of all additions is fixed, so the same bodies always
+/// give the same bits on one device; for several devices see [`Gravity::with_parts`].
 ///
-/// All buffers have one element for each body; units are those of the
-/// [module](super#units-and-shapes). On a CUDA device calls are enqueued and do not wait, except
-/// the one that returns a number. The bodies are on the device and are not checked: with bodies
-/// that [`Gravity::check`] refuses, results can be infinite or NaN.
+/// All buffers have one element for each body; for units see the [module](super#units-and-shapes).
+/// On a CUDA device calls enqueue their work and do not wait, except the call that returns a
+/// number. The bodies are on the device and are not checked: for bodies that [`Gravity::check`]
+/// refuses, results can be infinite or NaN.
 ///
 /// ```
 /// use halo_gpu::Device;
@@ -193,14 +194,14 @@ pub struct Plan<T: Scalar> {
     partials: Buffer<[T; 3]>,
     /// Rows of `n`, one per distance between groups.
     reactions: Buffer<[T; 3]>,
-    /// The workspace of energies, after the first one.
+    /// The workspace for energies, allocated by the first call that needs it.
     energies: Option<Energies>,
 }
 
-/// What the sum of a potential energy needs.
+/// The workspace for the sum of a potential energy.
 #[derive(Debug)]
 struct Energies {
-    /// Of each body its share.
+    /// The share of each body.
     shares: Buffer<f64>,
     sums: SinglePass<f64>,
     total: Option<Buffer<f64>>,
@@ -228,24 +229,24 @@ impl<T: Scalar> Plan<T> {
         })
     }
 
-    /// The device.
+    /// The device of the plan.
     #[must_use]
     pub const fn device(&self) -> &Device {
         &self.device
     }
 
-    /// The kernel of accelerations; `None` on the CPU, where the port computes them.
+    /// The kernel for accelerations; `None` on the CPU, where the port computes them.
     #[must_use]
     pub fn variant(&self) -> Option<Variant> {
         (self.device.kind() != DeviceKind::Cpu).then_some(self.variant)
     }
 
-    /// The acceleration `[x, y, z]` of each of `bodies`, into `accelerations`.
+    /// Writes the acceleration `[x, y, z]` of each of `bodies` to `accelerations`.
     ///
     /// # Errors
     ///
-    /// [`Error::LengthMismatch`] and [`Error::DeviceMismatch`] for buffers that do not fit
-    /// the plan, and what a launch can fail with.
+    /// [`Error::LengthMismatch`] and [`Error::DeviceMismatch`] for buffers that do not fit the
+    /// plan, and the errors of a launch.
     pub fn accelerations(
         &mut self,
         bodies: &Buffer<Body<T>>,
@@ -262,19 +263,19 @@ impl<T: Scalar> Plan<T> {
         self.launch(bodies, accelerations)
     }
 
-    /// The potential of each of `bodies`, `φ_i = -Σ_{j≠i} m_j / √(|r|² + ε²)`, in f64, into
+    /// Writes the potential of each of `bodies`, `φ_i = -Σ_{j≠i} m_j / √(|r|² + ε²)`, in f64, to
     /// `potentials`.
     ///
-    /// A body is left out of its own potential; one at the same place is not, and adds
-    /// m / ε. On the CPU all is f64. Kernels compute terms and the sums over a tile of
-    /// [`block`](Gravity::block) bodies in `T` and add tiles in f64: a potential is off by at
-    /// most `(14 + block) u Σ |m_j| / √(|r|² + ε²)` with the unit roundoff u of `T`, for
-    /// any number of bodies.
+    /// A body does not contribute to its own potential; another body at the same position does, and
+    /// adds m / ε. The CPU computes everything in f64. Kernels compute the terms, and the sums over
+    /// a tile of [`block`](Gravity::block) bodies, in `T`, and add the tiles in f64. The error of a
+    /// potential is at most `(14 + block) u Σ |m_j| / √(|r|² + ε²)` with the unit roundoff u of
+    /// `T`, for any number of bodies.
     ///
     /// # Errors
     ///
-    /// As [`accelerations`](Self::accelerations), and [`Error::HostOutOfMemory`] on the CPU,
-    /// which widens the bodies.
+    /// As for [`accelerations`](Self::accelerations), and [`Error::HostOutOfMemory`] on the CPU,
+    /// which converts the bodies to f64.
     pub fn potentials(
         &mut self,
         bodies: &Buffer<Body<T>>,
@@ -284,13 +285,13 @@ impl<T: Scalar> Plan<T> {
         potentials_of_all(&self.gravity, false, bodies, potentials)
     }
 
-    /// The potential energy `Σ m_i φ_i / 2`: n² interactions and the sum of n numbers, in an
-    /// order that depends on n alone. Waits for it.
+    /// The potential energy `Σ m_i φ_i / 2`: n² interactions and the sum of n numbers, in an order
+    /// that depends only on n. Waits for the result.
     ///
     /// # Errors
     ///
-    /// As [`potentials`](Self::potentials), and [`Error::OutOfMemory`] the first time, when
-    /// 8 bytes for each body are allocated.
+    /// As for [`potentials`](Self::potentials), and [`Error::OutOfMemory`] in the first call, which
+    /// allocates 8 bytes for each body.
     pub fn potential_energy(&mut self, bodies: &Buffer<Body<T>>) -> Result<f64, Error> {
         let (gravity, device) = (self.gravity, self.device.clone());
         let Energies {
@@ -304,13 +305,13 @@ impl<T: Scalar> Plan<T> {
         })
     }
 
-    /// The [`potential_energy`](Self::potential_energy) into `result`, a buffer of one
+    /// Writes the [`potential_energy`](Self::potential_energy) to `result`, a buffer of one
     /// element, without waiting.
     ///
     /// # Errors
     ///
-    /// As [`potential_energy`](Self::potential_energy); [`Error::LengthMismatch`] and
-    /// [`Error::DeviceMismatch`] for another `result`.
+    /// As for [`potential_energy`](Self::potential_energy); [`Error::LengthMismatch`] and
+    /// [`Error::DeviceMismatch`] for a `result` that does not fit.
     pub fn potential_energy_into(
         &mut self,
         bodies: &Buffer<Body<T>>,
@@ -324,7 +325,7 @@ impl<T: Scalar> Plan<T> {
         sums.elements(Operation::Sum, shares, result)
     }
 
-    /// Memory for energies, once the bodies have been found to fit.
+    /// The workspace for energies, if the bodies fit.
     fn energies(&mut self, bodies: &Buffer<Body<T>>) -> Result<&mut Energies, Error> {
         self.check_bodies(bodies)?;
         let energies = match self.energies.take() {
@@ -342,13 +343,13 @@ impl<T: Scalar> Plan<T> {
         Ok(self.energies.insert(energies))
     }
 
-    /// Checks that there are as many bodies as the plan is for, on its device.
+    /// Checks that the number of bodies is that of the plan, and that they are on its device.
     fn check_bodies(&self, bodies: &Buffer<Body<T>>) -> Result<(), Error> {
         check::lengths(self.n, "nbody: bodies", bodies.len())?;
         self.device.require("nbody: bodies", bodies)
     }
 
-    /// The same, and whether there is a value for each.
+    /// Checks the bodies, and that there is a value for each of them.
     fn check<V: crate::Element>(
         &self,
         bodies: &Buffer<Body<T>>,
@@ -423,20 +424,20 @@ impl<T: Scalar> Plan<T> {
     }
 }
 
-/// Interactions in f32, their sums in f64.
+/// Interactions in f32, with their sums in f64.
 impl Plan<f32> {
-    /// The acceleration of each of `bodies` in mixed precision.
+    /// Writes the acceleration of each of `bodies` in mixed precision to `accelerations`.
     ///
-    /// The sum over [`block`](Gravity::block) bodies (128 on the CPU) is formed in f32 and added to
-    /// one in f64. An acceleration in f32 has n roundings of its growing sum; this one has as many
-    /// as a tile has bodies. It costs next to nothing, and is useful where n is large: the error of
-    /// single interactions remains, about 10⁻⁷ of the largest of them. The error is at most `(21 +
-    /// block) u Σ |r s|` with u = 2⁻²⁴, for any number of bodies. (Sums of blocks in low precision,
-    /// added in high: P. Blanchard, N. J. Higham and T. Mary, "A class of fast and accurate
-    /// summation algorithms", SIAM J. Sci. Comput. 42 (2020).)
+    /// The sum over [`block`](Gravity::block) bodies (128 on the CPU) is computed in f32 and added
+    /// to a total in f64. An acceleration in f32 has n roundings of its growing sum; this one has
+    /// as many as a tile has bodies. It costs almost nothing and is useful for large n. The error
+    /// of single interactions remains, about 10⁻⁷ of the largest of them. The total error is at
+    /// most `(21 + block) u Σ |r s|` with u = 2⁻²⁴, for any number of bodies. (Adding block sums of
+    /// low precision in high precision: P. Blanchard, N. J. Higham and T. Mary, "A class of fast
+    /// and accurate summation algorithms", SIAM J. Sci. Comput. 42 (2020).)
     ///
     /// Positions are f32, and so are their differences: bodies that are far from the origin and
-    /// close to each other lose digits. All [variants](Self::variant) have one kernel for it.
+    /// close to each other lose digits. All [variants](Self::variant) use the same kernel for it.
     ///
     /// ```
     /// use halo_gpu::Device;
@@ -458,7 +459,7 @@ impl Plan<f32> {
     ///
     /// # Errors
     ///
-    /// As [`accelerations`](Self::accelerations).
+    /// As for [`accelerations`](Self::accelerations).
     pub fn accelerations_mixed(
         &mut self,
         bodies: &Buffer<Body<f32>>,
@@ -505,7 +506,7 @@ fn potentials_of_all<T: Scalar>(
     .launch()
 }
 
-/// `m_i φ_i / 2` of each body.
+/// `m_i φ_i / 2` for each body.
 fn shares_of_energy<T: Scalar>(
     gravity: &Gravity,
     bodies: &Buffer<Body<T>>,

@@ -1,9 +1,10 @@
-//! Systems to start from, and the accelerations that a result is checked against.
+//! Initial systems for n-body, and reference accelerations for checking results.
 //!
-//! [`Cluster::plummer`] is the usual test problem of stellar dynamics: a sphere
-//! whose density falls off as `(1 + r²)^(-5/2)`, with the velocities that keep it
-//! as it is. [`Cluster::cold_disc`] is a disc of bodies on circles. [`Reference`] has the accelerations of given bodies in f64, straight
-//! from the formula, and the bounds within which an implementation must be.
+//! [`Cluster::plummer`] is the usual test problem of stellar dynamics: a sphere with a density
+//! proportional to `(1 + r²)^(-5/2)`, and with the velocities that keep it in equilibrium.
+//! [`Cluster::cold_disc`] is a disc of bodies on circular orbits. [`Reference`] has the
+//! accelerations of given bodies in f64, computed directly from the formula, and the error bounds
+//! for an implementation.
 
 use super::check::{self, OPERATION};
 use super::leapfrog::kinetic_energy;
@@ -52,18 +53,16 @@ pub struct Cluster<T> {
 impl<T: Scalar> Cluster<T> {
     /// A Plummer sphere of `n` bodies of mass 1/n, drawn at random from `seed`.
     ///
-    /// By the recipe of Aarseth, Hénon and Wielen, "A comparison of numerical
-    /// methods for the study of star cluster dynamics", Astron. Astrophys. 37
-    /// (1974), appendix: radii by inverting the distribution of mass, directions
-    /// uniform on the sphere, speeds by rejection. Bodies further out than ten
-    /// times the sphere's scale length are drawn again; then the centre of mass
-    /// is put at rest at the origin.
+    /// The recipe is that of Aarseth, Hénon and Wielen, "A comparison of numerical methods for the
+    /// study of star cluster dynamics", Astron. Astrophys. 37 (1974), appendix: radii by inverting
+    /// the mass distribution, directions uniform on the sphere, speeds by rejection. Bodies farther
+    /// out than ten times the sphere's scale length are drawn again. Then the centre of mass is put
+    /// at rest at the origin.
     ///
-    /// Units are those of N-body work: total mass 1, gravitational constant 1,
-    /// and for many bodies without softening an energy of -1/4 (potential -1/2,
-    /// kinetic 1/4). The same seed gives the same cluster, up to the last bits of
-    /// the platform's `sin`, `cos` and `powf`, and the same in f32 as in f64 but
-    /// for rounding.
+    /// Units are those of N-body work: total mass 1, gravitational constant 1, and for many bodies
+    /// without softening an energy of -1/4 (potential -1/2, kinetic 1/4). The same seed gives the
+    /// same cluster, up to the last bits of the platform's `sin`, `cos` and `powf`; f32 and f64
+    /// give the same cluster up to rounding.
     ///
     /// ```
     /// use halo_gpu::nbody::problem::Cluster;
@@ -80,10 +79,10 @@ impl<T: Scalar> Cluster<T> {
     /// # Errors
     ///
     /// [`Error::EmptyInput`] for no bodies, [`Error::IndexOverflow`] for too many,
-    /// [`Error::HostOutOfMemory`] for more than there is memory for.
+    /// [`Error::HostOutOfMemory`] if there is not enough memory.
     pub fn plummer(n: usize, seed: u64) -> Result<Self, Error> {
         check::count(n)?;
-        // All of it first, so that nothing is computed in vain.
+        // Allocates everything first, so that an error wastes no work.
         let mut states: Vec<[f64; 6]> = reserve(n)?;
         let (mut bodies, mut velocities) = (reserve(n)?, reserve(n)?);
         let mut random = SplitMix64::seed_from_u64(seed);
@@ -111,17 +110,17 @@ impl<T: Scalar> Cluster<T> {
     }
 
     /// A disc of bodies on circles around a heavy one, in the plane z = 0, all moving
-    /// counterclockwise: the thin rotating disc that galaxies are modelled with.
+    /// counterclockwise: the usual thin-disc model of a galaxy.
     ///
-    /// Body 0 rests at the origin. The others have the distances and directions of
-    /// H. Vogel's spiral ("A better way to construct the sunflower head", Math. Biosci. 44
-    /// (1979)), which spreads them evenly over the ring: no two are close, and nothing is
-    /// random. Each has the speed of **centrifugal balance**, v² = r a, with the inward
-    /// part a of its acceleration by all the others and with the softening of `gravity`; 0
-    /// where that points outwards, as it can near the inner edge of a heavy disc. The disc
-    /// is cold: there is no other motion. With more than a small part of the mass in the
-    /// disc it does not stay smooth for long (A. Toomre, "On the gravitational stability of
-    /// a disk of stars", ApJ 139 (1964)).
+    /// Body 0 rests at the origin. The others have the distances and directions of H. Vogel's
+    /// spiral ("A better way to construct the sunflower head", Math. Biosci. 44 (1979)), which
+    /// spreads them evenly over the ring: no two are close, and nothing is random. Each has the
+    /// speed of **centrifugal balance**, v² = r a, where a is the inward part of its acceleration
+    /// by all the others, with the softening of `gravity`. The speed is 0 if that acceleration
+    /// points outwards, which can happen near the inner edge of a heavy disc. The disc is cold:
+    /// there is no other motion. If the disc has more than a small part of the mass, it does not
+    /// stay smooth for long (A. Toomre, "On the gravitational stability of a disk of stars", ApJ
+    /// 139 (1964)).
     ///
     /// ```
     /// use halo_gpu::nbody::Gravity;
@@ -140,15 +139,14 @@ impl<T: Scalar> Cluster<T> {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidParameter`] for radii, or for masses, that are negative, not finite
-    /// or, with `inner` ≥ `outer` or a centre without mass, no disc;
-    /// [`Error::HostOutOfMemory`] for more bodies than there is memory for; and as
-    /// [`Gravity::check`] for the bodies.
+    /// [`Error::InvalidParameter`] for radii or masses that are negative or not finite, for `inner`
+    /// ≥ `outer`, and for a centre without mass; [`Error::HostOutOfMemory`] if there is not enough
+    /// memory; and the errors of [`Gravity::check`] for the bodies.
     pub fn cold_disc(gravity: &Gravity, disc: &Disc) -> Result<Self, Error> {
         disc.check()?;
         let n = disc.bodies.saturating_add(1);
         check::count(n)?;
-        // All of it first, so that nothing is computed in vain.
+        // Allocates everything first, so that an error wastes no work.
         let (mut bodies, mut velocities): (Vec<Body<T>>, Vec<[T; 3]>) = (reserve(n)?, reserve(n)?);
         let mut accelerations: Vec<[T; 3]> = reserve(n)?;
         let mass = disc.mass / disc.bodies.max(1) as f64;
@@ -175,17 +173,18 @@ impl<T: Scalar> Cluster<T> {
         let balanced = |(body, [a, b, _]): (&Body<T>, &[T; 3])| {
             let [x, y, a, b]: [f64; 4] = [body.x, body.y, *a, *b].map(Into::into);
             let radius = x.hypot(y);
-            // v² over r²; the direction is that of the position, turned by a right angle.
+            // √(v² / r²); the direction of the velocity is that of the position, turned by a right
+            // angle.
             let turns = (-(a * x + b * y) / (radius * radius)).max(0.0).sqrt();
             [-y * turns, x * turns, 0.0].map(T::nearest)
         };
         velocities.extend(bodies.iter().zip(&accelerations).map(balanced));
-        // It is at no distance from itself, which has no direction.
+        // The central body is at the origin, so it has no direction.
         velocities[0] = [T::zeroed(); 3];
         Ok(Self { bodies, velocities })
     }
 
-    /// The same, turned by `angle` (radians) about the y axis, from z to x.
+    /// The cluster, rotated by `angle` (radians) about the y axis, from z to x.
     #[must_use]
     pub fn turned(mut self, angle: f64) -> Self {
         let (sin, cos) = angle.sin_cos();
@@ -200,7 +199,7 @@ impl<T: Scalar> Cluster<T> {
         self
     }
 
-    /// The same at another place, and with another velocity in addition.
+    /// The cluster, moved by `by`, with `velocity` added to all velocities.
     #[must_use]
     pub fn moved(mut self, by: [f64; 3], velocity: [f64; 3]) -> Self {
         for (body, own) in self.bodies.iter_mut().zip(&mut self.velocities) {
@@ -213,7 +212,7 @@ impl<T: Scalar> Cluster<T> {
         self
     }
 
-    /// The two together, first these bodies and then the others.
+    /// Both clusters together: these bodies first, then the others.
     #[must_use]
     pub fn and(mut self, other: Self) -> Self {
         self.bodies.extend(other.bodies);
@@ -231,15 +230,15 @@ impl<T: Scalar> Cluster<T> {
 /// The parameters of [`Cluster::cold_disc`], in any units in which the gravitational constant is 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Disc {
-    /// The number of bodies without the one at the centre.
+    /// The number of bodies, not counting the central one.
     pub bodies: usize,
     /// The mass at the centre, above 0.
     pub center: f64,
-    /// The mass of all the others together, at least 0.
+    /// The total mass of all other bodies, at least 0.
     pub mass: f64,
     /// The inner radius, above 0.
     pub inner: f64,
-    /// The outer radius, above the inner one.
+    /// The outer radius, larger than the inner one.
     pub outer: f64,
 }
 
@@ -285,15 +284,15 @@ impl Disc {
     }
 }
 
-/// A full turn, divided as a line is by the golden section: 137.5°.
+/// The golden angle, 137.5°: the smaller part of a full turn divided in the golden section.
 const GOLDEN_ANGLE: f64 = PI * (3.0 - SQRT_5);
 
 /// √5.
 const SQRT_5: f64 = 2.236_067_977_499_79;
 
-/// Position and velocity of one body, in N-body units.
+/// The position and velocity of one body, in N-body units.
 fn plummer_state(random: &mut SplitMix64) -> [f64; 6] {
-    // The scale length that makes the potential energy -1/2.
+    // The scale length for which the potential energy is -1/2.
     const SCALE: f64 = 3.0 * PI / 16.0;
     const CUTOFF: f64 = 10.0;
 
@@ -304,7 +303,7 @@ fn plummer_state(random: &mut SplitMix64) -> [f64; 6] {
             break radius;
         }
     };
-    // The speed over that of escape has the density q² (1 - q²)^(7/2), below 0.1.
+    // The speed divided by the escape speed has the density q² (1 - q²)^(7/2), which is below 0.1.
     let fraction = loop {
         let (q, height) = (unit(random), 0.1 * unit(random));
         if height < q * q * (1.0 - q * q).powf(3.5) {
@@ -318,7 +317,7 @@ fn plummer_state(random: &mut SplitMix64) -> [f64; 6] {
     [x, y, z, u, v, w]
 }
 
-/// A direction, uniform on the unit sphere.
+/// A random direction, uniform on the unit sphere.
 fn direction(random: &mut SplitMix64) -> [f64; 3] {
     let z = 2.0 * unit(random) - 1.0;
     let (sin, cos) = (TAU * unit(random)).sin_cos();
@@ -326,12 +325,12 @@ fn direction(random: &mut SplitMix64) -> [f64; 3] {
     [across * cos, across * sin, z]
 }
 
-/// A number between 0 and 1, neither of the two.
+/// A random number between 0 and 1, both exclusive.
 fn unit(random: &mut SplitMix64) -> f64 {
     ((random.next_u64() >> 12) as f64 + 0.5) * 2.0_f64.powi(-52)
 }
 
-/// The accelerations of given bodies in f64, and how well they are conditioned.
+/// The accelerations of given bodies in f64, with their condition.
 ///
 /// ```
 /// use halo_gpu::Device;
@@ -356,27 +355,27 @@ fn unit(random: &mut SplitMix64) -> f64 {
 pub struct Reference {
     accelerations: Vec<[f64; 3]>,
     sizes: Vec<f64>,
-    /// The number of bodies, and the distance between those with a reference.
+    /// The number of bodies, and the distance between bodies with a reference.
     bodies: usize,
     stride: usize,
 }
 
 impl Reference {
-    /// The reference for `bodies`, by definition and in f64.
+    /// The reference for all `bodies`, from the definition and in f64.
     ///
     /// # Errors
     ///
-    /// As [`Gravity::check`].
+    /// As for [`Gravity::check`].
     pub fn of<T: Scalar>(gravity: &Gravity, bodies: &[Body<T>]) -> Result<Self, Error> {
         Self::sampled(gravity, bodies, usize::MAX)
     }
 
-    /// The same for `count` of the bodies or some more, evenly spread, or for all if there are
-    /// fewer. The forces of the others on them are computed; their forces on the others are not.
+    /// The reference for at least `count` of the bodies, evenly spread, or for all if there are
+    /// fewer: their accelerations by all bodies.
     ///
     /// # Errors
     ///
-    /// As [`Gravity::check`]; [`Error::InvalidParameter`] when `count` is zero.
+    /// As for [`Gravity::check`]; [`Error::InvalidParameter`] if `count` is zero.
     pub fn sampled<T: Scalar>(
         gravity: &Gravity,
         bodies: &[Body<T>],
@@ -420,27 +419,27 @@ impl Reference {
         })
     }
 
-    /// The acceleration of each body, or of each that was chosen.
+    /// The acceleration of each body that has a reference.
     #[must_use]
     pub fn accelerations(&self) -> &[[f64; 3]] {
         &self.accelerations
     }
 
-    /// For each of those bodies the sum of the sizes of the terms, `Σ_j |r s|`: how large the
-    /// acceleration would be if nothing cancelled.
+    /// For each of those bodies the sum of the absolute terms, `Σ_j |r s|`: the size that the
+    /// acceleration would have if nothing cancelled.
     #[must_use]
     pub fn sizes(&self) -> &[f64] {
         &self.sizes
     }
 
     /// The relative errors of the accelerations, `|a - a_ref| / |a_ref|`, of the bodies with a
-    /// reference. An acceleration of any body that is not finite makes the errors NaN.
+    /// reference. If any body's acceleration is not finite, the errors are NaN.
     ///
-    /// An acceleration that is zero, and is found to be zero, has no error.
+    /// If both the acceleration and its reference are zero, the error is 0.
     ///
     /// # Errors
     ///
-    /// [`Error::LengthMismatch`] unless there is one for each body.
+    /// [`Error::LengthMismatch`] unless there is one acceleration for each body.
     pub fn errors<T: Scalar>(&self, accelerations: &[[T; 3]]) -> Result<Errors, Error> {
         if accelerations.len() != self.bodies {
             return Err(Error::LengthMismatch {
@@ -458,7 +457,7 @@ impl Reference {
                 relative(norm(difference), norm(*reference))
             })
             .collect();
-        // The others must at least be there.
+        // The others are only checked to be finite.
         let finite = |a: &T| Into::<f64>::into(*a).is_finite();
         if !accelerations.as_flattened().iter().all(finite) {
             errors.push(f64::NAN);
@@ -468,9 +467,8 @@ impl Reference {
 
     /// Bounds on the relative errors of accelerations in `T`.
     ///
-    /// The error of one is at most [`error_bound`] times the sum of the sizes of
-    /// its terms; relative to the acceleration, that is larger the more of them
-    /// cancels.
+    /// The error of an acceleration is at most [`error_bound`] times the sum of its absolute terms.
+    /// The more the terms cancel, the larger it is relative to the acceleration.
     #[must_use]
     pub fn bounds<T: Scalar>(&self) -> Errors {
         let bound = error_bound::<T>(self.bodies);
@@ -484,15 +482,14 @@ impl Reference {
     }
 }
 
-/// The error of an acceleration in `T` by `n` bodies, over the sum of the sizes of
-/// the terms.
+/// The error bound of an acceleration in `T` by `n` bodies, divided by the sum of the absolute
+/// terms.
 ///
-/// [`INTERACTION_ROUNDOFFS`] for each term, and for their sum `n` roundings in
-/// the worst case. For many bodies 8 √n takes its place: more than that happens,
-/// if roundings are independent, with a probability of 2 exp(-8²/2) = 3e-14
-/// (Higham and Mary, "A new approach to probabilistic rounding error analysis",
-/// SIAM J. Sci. Comput. 41 (2019), theorem 2.4). The reference in f64 has such an
-/// error of its own. One hundredth is for the products of errors.
+/// It has [`INTERACTION_ROUNDOFFS`] for each term, and for their sum `n` roundings in the worst
+/// case. For many bodies 8 √n replaces n: if roundings are independent, the error exceeds that with
+/// a probability of 2 exp(-8²/2) = 3e-14 (Higham and Mary, "A new approach to probabilistic
+/// rounding error analysis", SIAM J. Sci. Comput. 41 (2019), theorem 2.4). The reference in f64 has
+/// such an error too. One hundredth is added for products of errors.
 #[must_use]
 pub fn error_bound<T: Scalar>(n: usize) -> f64 {
     let n = n as f64;
@@ -500,7 +497,7 @@ pub fn error_bound<T: Scalar>(n: usize) -> f64 {
     1.01 * roundoffs * (T::UNIT_ROUNDOFF + f64::UNIT_ROUNDOFF)
 }
 
-/// `value / of`, and zero for nothing of nothing. NaN stays NaN.
+/// `value / of`, and 0 for 0 / 0. NaN stays NaN.
 fn relative(value: f64, of: f64) -> f64 {
     if value == 0.0 { 0.0 } else { value / of }
 }
@@ -510,11 +507,11 @@ fn norm(vector: [f64; 3]) -> f64 {
     vector.iter().map(|x| x * x).sum::<f64>().sqrt()
 }
 
-/// The potential energy `-Σ_{i<j} m_i m_j / √(|r|² + ε²)`, computed in f64 on the CPU,
-/// whatever the type of the bodies.
+/// Computes the potential energy `-Σ_{i<j} m_i m_j / √(|r|² + ε²)` in f64 on the CPU, for bodies of
+/// any type.
 ///
-/// Its negative gradient with respect to x_i is m_i a_i: with it and the kinetic energy, an
-/// integration can be checked.
+/// Its negative gradient with respect to x_i is m_i a_i. Together with the kinetic energy it serves
+/// to check an integration.
 ///
 /// ```
 /// use halo_gpu::nbody::{Body, Gravity, problem};
@@ -532,7 +529,7 @@ fn norm(vector: [f64; 3]) -> f64 {
 ///
 /// # Errors
 ///
-/// As [`Gravity::check`], and [`Error::HostOutOfMemory`].
+/// As for [`Gravity::check`], and [`Error::HostOutOfMemory`].
 pub fn potential_energy<T: Scalar>(gravity: &Gravity, bodies: &[Body<T>]) -> Result<f64, Error> {
     gravity.check(bodies)?;
     cpu::potential_energy(bodies, gravity.softening() * gravity.softening())

@@ -1,11 +1,11 @@
-//! Which lengths bodies may have between them.
+//! The range of softening lengths and coordinates for each type.
 
 use gpu_kernels::nbody::geometry::flops_per_interaction;
 
 /// The relative error of one term r s, in unit roundoffs.
 ///
-/// To first order, with u for one rounding and 2.2 u for the reciprocal square
-/// root (2^-22.9 in f32 on a GPU is 2.14 u; a root and a quotient are 1.5 u):
+/// To first order, with u for one rounding and 2.2 u for the reciprocal square root (2^-22.9 in f32
+/// on a GPU is 2.14 u; a root and a quotient are 1.5 u):
 ///
 /// | | fused | separate products and sums |
 /// |---|---|---|
@@ -17,26 +17,26 @@ use gpu_kernels::nbody::geometry::flops_per_interaction;
 /// | s | 10.4 + 5.7 + 1 | 11.4 + 6.2 + 1 |
 /// | r s | 17.1 + 1 | 18.6 + 1 + 1 |
 ///
-/// which is 20.6 u at the most.
+/// which is at most 20.6 u.
 pub const INTERACTION_ROUNDOFFS: f64 = 21.0;
 
-/// Facts of a scalar type that n-body needs.
+/// The constants of a scalar type that n-body needs.
 pub trait Range: Sized {
-    /// Operations that an interaction is counted as: 20 or 30.
+    /// The number of operations that an interaction counts as: 20 or 30.
     const FLOPS_PER_INTERACTION: u64;
 
-    /// The smallest softening length: the root of the smallest normal number,
-    /// 2⁻⁶³ or 2⁻⁵¹¹. Its square is normal.
+    /// The smallest softening length: the square root of the smallest normal number, 2⁻⁶³ or 2⁻⁵¹¹.
+    /// Its square is normal.
     const SHORTEST: f64;
 
-    /// The largest softening length, and the largest coordinate in size: 2⁶¹ or
-    /// 2⁵⁰⁹. No |r|² + ε² exceeds 13 times its square, whose reciprocal is normal.
+    /// The largest softening length and the largest absolute coordinate: 2⁶¹ or 2⁵⁰⁹. |r|² + ε² is
+    /// at most 13 times its square, and the reciprocal of that is normal.
     const LONGEST: f64;
 }
 
 impl Range for f32 {
     const FLOPS_PER_INTERACTION: u64 = flops_per_interaction::<Self>();
-    // A number 1.0 × 2^e has the bits of e + 1023 above 52 zeros.
+    // In an f64 the bits of 1.0 × 2^e are e + 1023, followed by 52 zeros.
     const SHORTEST: f64 = f64::from_bits((1023 - 63) << 52);
     const LONGEST: f64 = f64::from_bits((1023 + 61) << 52);
 }

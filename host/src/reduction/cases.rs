@@ -1,4 +1,4 @@
-//! The kernels with data for them, for tests and benchmarks that go through the table.
+//! The reduction kernels with test data, for tests and benchmarks that iterate over the table.
 
 use super::{Extremum, Moment, Number, Operation, Plan, Reduction, Variant};
 use crate::subject::{
@@ -11,7 +11,7 @@ use gpu_kernels::reduction::Addable;
 use gpu_kernels::reduction::single_pass::{ALONE, Partition};
 use std::fmt::Debug;
 
-/// The family.
+/// The family of reductions.
 pub(crate) struct Cases;
 
 impl Subject for Cases {
@@ -27,7 +27,7 @@ impl Subject for Cases {
     }
 
     fn takes_any_length(&self, entry: &Entry, argument: usize) -> bool {
-        // The others have one length: partial sums and elements, or two arrays.
+        // The others require one length: that of partial sums and elements, or of two arrays.
         variant(entry).is_none() && entry.variant != "dot" && argument == 0
     }
 
@@ -48,16 +48,16 @@ impl Subject for Cases {
     }
 }
 
-/// The kernels' entry points, as in the PTX.
+/// The names of the kernels' entry points in the PTX.
 #[doc(hidden)]
 impl Variant {
-    /// Of sums of elements of `T`.
+    /// The entry point for sums of elements of `T`.
     #[must_use]
     pub fn kernel<T: Number>(self) -> Option<&'static str> {
         self.entry::<T>().map(|entry| entry.name)
     }
 
-    /// Elements that a textbook kernel's thread adds before its block does: 1 or 4.
+    /// The number of elements that a textbook kernel's thread adds before its block does: 1 or 4.
     #[must_use]
     pub const fn per_thread(self) -> u32 {
         self.elements_per_thread()
@@ -66,8 +66,8 @@ impl Variant {
 
 #[doc(hidden)]
 impl Operation {
-    /// `reduction_single_pass_sum_f32` and so on. Sums of unsigned integers have the kernels of
-    /// signed ones.
+    /// `reduction_single_pass_sum_f32` and so on. Unsigned integers use the sum kernels of signed
+    /// ones.
     #[must_use]
     pub fn kernel<T: Number>(self) -> &'static str {
         T::elements(self).name
@@ -76,8 +76,7 @@ impl Operation {
 
 #[doc(hidden)]
 impl Extremum {
-    /// `reduction_arg_extremum_f32` and so on. Signed integers are looked for by the kernels
-    /// of unsigned ones.
+    /// `reduction_arg_extremum_f32` and so on. Signed integers use the kernels of unsigned ones.
     #[must_use]
     pub const fn kernel<T: Number>(self) -> &'static str {
         T::ARG_EXTREMUM.name
@@ -93,14 +92,14 @@ impl Moment {
     }
 }
 
-/// The kernels of dot products: `reduction_dot_f32` and so on. `u64` has that of `i64`.
+/// The kernels for dot products: `reduction_dot_f32` and so on. `u64` uses the kernel of `i64`.
 #[doc(hidden)]
 #[must_use]
 pub const fn dot_kernel<T: Number>() -> &'static str {
     T::DOT.name
 }
 
-/// Which step of the ladder it is, if it is one.
+/// The variant of a textbook kernel; `None` for other kernels.
 fn variant(entry: &Entry) -> Option<Variant> {
     Variant::TEXTBOOK.into_iter().find(|variant| {
         let kernels = [variant.kernel::<i32>(), variant.kernel::<f32>()];
@@ -108,7 +107,7 @@ fn variant(entry: &Entry) -> Option<Variant> {
     })
 }
 
-/// One element, a warp, the block, its share of elements, two and three of those, primes.
+/// One element, a warp, a block, the elements of one, two and three blocks, and primes.
 fn partial_sums(variant: Variant) -> Vec<Problem> {
     let mut problems = Vec::new();
     for threads in [32, 64, 128, 256, 512, 1024] {
@@ -123,7 +122,7 @@ fn partial_sums(variant: Variant) -> Vec<Problem> {
             .collect();
         lengths.sort_unstable();
         lengths.dedup();
-        // The last is one that a single element makes a block longer.
+        // The last length needs another block for a single element.
         lengths.push(3 * span + 1);
         problems.extend(
             lengths
@@ -134,8 +133,8 @@ fn partial_sums(variant: Variant) -> Vec<Problem> {
     problems
 }
 
-/// A vector, a warp, a tile, batches of tiles, the most that a block takes alone, and
-/// several chunks, of one tile and of two, also in fewer blocks than chunks.
+/// A vector, a warp, a tile, batches of tiles, the most that a block reduces alone, and several
+/// chunks, of one tile and of two; also with fewer blocks than chunks.
 fn chunks(bytes: usize) -> Vec<Problem> {
     let tile = Partition::of(1, bytes).lanes();
     let one = [1, 2, 3, 4, 5, 7, 31, 32, 33, 61, 127, 128, 129, 1009];
@@ -148,7 +147,7 @@ fn chunks(bytes: usize) -> Vec<Problem> {
         9 * tile,
         11 * tile - 1,
         33_013,
-        // From 64 tiles on a chunk has two.
+        // From 64 tiles on a chunk has two tiles.
         65 * tile + 2,
     ];
     let lines = |n: usize| Problem::line(n).with_resident_blocks(u32::MAX as usize);
@@ -163,11 +162,11 @@ fn chunks(bytes: usize) -> Vec<Problem> {
         .collect()
 }
 
-/// The types, for their random elements.
+/// The types, with their random elements.
 trait Sample: Number + Debug {
-    /// Numbers of the whole range or, half of the time, of its lower or its upper half:
-    /// else the ends of the range hide what an extremum makes of elements that are not
-    /// there. Floats are of many sizes, so that each order of additions has its sum.
+    /// Numbers of the whole range or, half of the time, of its lower or upper half. Otherwise the
+    /// ends of the range would hide what an extremum makes of missing elements. Floats have many
+    /// magnitudes, so that different orders of additions give different sums.
     fn random(numbers: &mut Random<'_>, len: usize) -> Vec<Self>;
 }
 
@@ -207,7 +206,8 @@ macro_rules! samples {
 
 samples!(i32 u32 i64 u64; f32 f64);
 
-/// What no kernel leaves that should leave `value`: every bit of it is another.
+/// A value that differs from `value` in every bit, so no kernel that should leave `value` leaves
+/// it.
 fn inverted<T: Pod>(value: T) -> T {
     let mut value = value;
     for byte in bytemuck::bytes_of_mut(&mut value) {
@@ -220,7 +220,7 @@ fn boxed<T: Element + Debug>(values: Vec<T>) -> Box<dyn Values> {
     Box::new(values)
 }
 
-/// Adds as a block does: the upper half to the lower one, until one is left.
+/// Adds as a block does: the upper half to the lower half, until one value remains.
 fn halved<T: Addable>(values: &mut [T], block: usize) {
     let mut half = block / 2;
     while half > 0 {
@@ -251,7 +251,7 @@ fn partial_sums_of<T: Sample + Addable>(
                 halved(part, block);
                 return part[0];
             }
-            // A thread has each `block`-th element; without one it has 0.
+            // A thread has every `block`-th element, or 0 if there are none.
             let of_thread = |thread| part.iter().skip(thread).step_by(block).copied();
             let mut sums: Vec<T> = (0..block)
                 .map(|thread| of_thread(thread).fold(T::ZERO, T::add))
@@ -262,7 +262,7 @@ fn partial_sums_of<T: Sample + Addable>(
         .collect();
     let before: Vec<T> = partials.iter().copied().map(inverted).collect();
     Ok(match variant {
-        // It works in its input, which is an output, too.
+        // It works in its input, which is therefore an output too.
         Variant::Global => Case {
             inputs: Vec::new(),
             outputs: vec![boxed(values), boxed(before)],
@@ -293,7 +293,7 @@ fn partial_sums_of<T: Sample + Addable>(
     })
 }
 
-/// One reduction in a single pass.
+/// One single-pass reduction.
 fn single_pass<T: Sample, R: Element + Debug, const ARRAYS: usize>(
     problem: &Problem,
     arrays: [Vec<T>; ARRAYS],
@@ -365,7 +365,7 @@ fn single_passes<T: Sample>(
     }
     for extremum in Extremum::ALL {
         if extremum.kernel::<T>() == entry.name {
-            // It is there more than once: the first is wanted.
+            // The extreme element occurs several times; the result must be the first.
             let mut values = array();
             let extreme = values[T::position(extremum, &values).unwrap_or(0)];
             values[n / 2] = extreme;
@@ -382,7 +382,7 @@ fn single_passes<T: Sample>(
     cases
 }
 
-/// The same for all types.
+/// Like [`single_passes`], for all types.
 fn all_single_passes(entry: &Entry, problem: &Problem, numbers: &mut Random<'_>) -> Vec<Case> {
     [
         single_passes::<i32>,

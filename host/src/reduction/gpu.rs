@@ -1,4 +1,4 @@
-//! Launches of the textbook's kernels, on a CUDA device or on the emulator.
+//! Launches the textbook's reduction kernels, on a CUDA device or on the emulator.
 
 use crate::argument::Argument;
 use crate::single_pass::{Operation, SinglePassKernels};
@@ -11,18 +11,18 @@ use gpu_kernels::registry::{Entry, HasScalar, Problem, Scalar};
 use std::fmt;
 
 variants! {
-    /// One of the kernels that sum.
+    /// One of the kernels that compute a sum.
     ///
     /// | kernel | where a block adds | elements per block |
     /// |---|---|---|
     /// | `reduction_global` | in the input itself | `block` |
     /// | `reduction_shared` | in static shared memory | `block` |
-    /// | `reduction_shared_unroll4` | the same; before, each thread adds 4 elements that lie `block` apart | `4 * block` |
+    /// | `reduction_shared_unroll4` | the same; first each thread adds 4 elements that are `block` apart | `4 * block` |
     /// | `reduction_shared_unroll4_dynamic` | the same in dynamic shared memory | `4 * block` |
-    /// | `reduction_single_pass_sum` | in registers, across lanes | all, with the other blocks |
+    /// | `reduction_single_pass_sum` | in registers, across lanes | all elements, together with the other blocks |
     ///
-    /// The first four are the textbook's. They exist for `i32` and for `f32` and leave one
-    /// sum for each block; the last exists for all types and leaves one sum.
+    /// The first four are the textbook's. They exist for `i32` and `f32` and leave one sum per
+    /// block; the last exists for all types and leaves one sum.
     pub enum Variant {
         /// `reduction_global`. The kernel destroys its input; the library gives it a copy.
         Global: reduction_global_i32, reduction_global_f32;
@@ -33,14 +33,14 @@ variants! {
         /// `reduction_shared_unroll4_dynamic`.
         SharedUnroll4Dynamic:
             reduction_shared_unroll4_dynamic_i32, reduction_shared_unroll4_dynamic_f32;
-        /// `reduction_single_pass_sum`: what the library takes.
+        /// `reduction_single_pass_sum`: the library's choice.
         SinglePass: reduction_single_pass_sum_i32, reduction_single_pass_sum_i64,
             reduction_single_pass_sum_f32, reduction_single_pass_sum_f64;
     }
 }
 
 impl Variant {
-    /// The kernel's name without the type.
+    /// The kernel's name without the type suffix.
     #[must_use]
     pub const fn name(self) -> &'static str {
         let entry = &self.entries()[0];
@@ -48,10 +48,10 @@ impl Variant {
         entry.name.split_at(without).0
     }
 
-    /// The kernel for elements of `T`, if there is one.
+    /// The kernel for elements of `T`, if it exists.
     pub(super) fn entry<T: SinglePassKernels + TextbookKernels>(self) -> Option<Entry> {
         if self == Self::SinglePass {
-            // Also of unsigned integers, which the kernels of signed ones sum.
+            // Also for unsigned integers, which use the kernels of signed ones.
             return Some(T::elements(Operation::Sum));
         }
         let scalar = T::TEXTBOOK.as_ref()?.scalar;
@@ -59,7 +59,7 @@ impl Variant {
         entries.find(|entry| entry.scalar == scalar).copied()
     }
 
-    /// Elements that a textbook kernel's thread adds before its block does.
+    /// The number of elements that a textbook kernel's thread adds before its block does.
     pub(super) const fn elements_per_thread(self) -> u32 {
         match self {
             Self::Global | Self::Shared | Self::SinglePass => 1,
@@ -74,7 +74,7 @@ impl fmt::Display for Variant {
     }
 }
 
-/// A sum by a textbook kernel, in blocks of this many threads: 32, 64, … or 1024.
+/// A sum with a textbook kernel, in blocks of this many threads: 32, 64, … or 1024.
 #[derive(Debug)]
 pub(super) struct Ladder<T: Element> {
     variant: Variant,
@@ -92,8 +92,8 @@ impl<T: Element> Clone for Ladder<T> {
 impl<T: Element> Copy for Ladder<T> {}
 
 impl<T: TextbookKernels + SinglePassKernels> Ladder<T> {
-    /// By this kernel, if it exists for `T` and the device launches it. `None`: it is none of
-    /// the textbook's.
+    /// The sum with this kernel, if it exists for `T` and the device can launch it. `None` if it is
+    /// not a textbook kernel.
     pub(super) fn new(
         device: &Device,
         variant: Variant,
@@ -120,7 +120,7 @@ impl<T: TextbookKernels + SinglePassKernels> Ladder<T> {
             block,
             sums,
         };
-        // What the device refuses at any length.
+        // Reports what the device refuses at any length.
         ladder.check_geometry(device, 1)?;
         Ok(Some(ladder))
     }
@@ -135,12 +135,12 @@ impl<T: Element> Ladder<T> {
         self.block
     }
 
-    /// Elements that one block sums.
+    /// The number of elements that one block sums.
     pub(super) const fn elements_per_block(&self) -> usize {
         self.block as usize * self.variant.elements_per_thread() as usize
     }
 
-    /// How many sums `n` elements give.
+    /// The number of sums for `n` elements.
     pub(super) fn sums_len(&self, n: usize) -> Result<usize, Error> {
         if n == 0 {
             return Err(Error::EmptyInput {
@@ -150,7 +150,7 @@ impl<T: Element> Ladder<T> {
         Ok(n.div_ceil(self.elements_per_block()))
     }
 
-    /// The sum of what the blocks left.
+    /// The sum of the blocks' sums.
     pub(super) fn finish(&self, sums: &[T]) -> T {
         (self.sums.finish)(sums)
     }
@@ -159,18 +159,18 @@ impl<T: Element> Ladder<T> {
         Problem::line(n).with_block(self.block)
     }
 
-    /// Whether the device can launch it for `n` elements.
+    /// Checks that the device can launch it for `n` elements.
     pub(super) fn check_geometry(&self, device: &Device, n: usize) -> Result<(), Error> {
         let kernel = self.entry.name;
         if device.kind() == DeviceKind::Cpu {
-            // Here too, before anything is allocated or copied.
+            // Checked here too, before anything is allocated or copied.
             return Err(Error::NotLaunchable { kernel });
         }
         let config = LaunchConfig::from(self.entry.geometry(&self.problem(n))?);
         config.check(kernel, device.limits())
     }
 
-    /// Whether the buffers fit, on a device that can launch it.
+    /// Checks that the buffers fit, on a device that can launch the kernel.
     fn check(&self, device: &Device, values: &Buffer<T>, sums: &Buffer<T>) -> Result<(), Error> {
         device.require("reduction: values", values)?;
         let required = self.sums_len(values.len())?;
@@ -185,7 +185,7 @@ impl<T: Element> Ladder<T> {
         self.check_geometry(device, values.len())
     }
 
-    /// Launches the kernel. One that destroys its input gets a copy, in `scratch`.
+    /// Launches the kernel. A kernel that destroys its input gets a copy, in `scratch`.
     pub(super) fn launch(
         self,
         device: &Device,
@@ -232,17 +232,17 @@ impl<T: Element> Ladder<T> {
     }
 }
 
-/// The elements of a sum.
+/// The elements to sum.
 #[derive(Debug)]
 enum Values<'a, T: Element> {
-    /// By a kernel that only reads it.
+    /// For a kernel that only reads them.
     Read(&'a Buffer<T>),
-    /// By [`Variant::Global`], which destroys it.
+    /// For [`Variant::Global`], which destroys them.
     InPlace(&'a mut Buffer<T>),
 }
 
 /// Buffers that fit a reduction: on one device, with at least one element, and with a sum for each
-/// block. The kernel may be launched on them. Only the check makes this type.
+/// block. The kernel may be launched on them. Only the check can make this type.
 #[derive(Debug)]
 pub struct Checked<'a, T: Element> {
     ladder: Ladder<T>,
@@ -250,12 +250,12 @@ pub struct Checked<'a, T: Element> {
     sums: &'a mut Buffer<T>,
 }
 
-/// The textbook's sums of elements of one type.
+/// The textbook's sums for elements of one type.
 #[derive(Debug)]
 pub struct TextbookSums<T: Element> {
     scalar: Scalar,
     launch: fn(Checked<'_, T>) -> Result<(), Error>,
-    /// The sum of the sums that a kernel left, in their order.
+    /// Adds the sums that a kernel leaves, in order.
     finish: fn(&[T]) -> T,
 }
 
@@ -267,9 +267,9 @@ impl<T: Element> Clone for TextbookSums<T> {
 
 impl<T: Element> Copy for TextbookSums<T> {}
 
-/// Types that are reduced, with the textbook's kernels for them.
+/// An element type of reductions, with its textbook kernels.
 pub trait TextbookKernels: Element {
-    /// None: only the kernels in a single pass sum this type.
+    /// `None` if only the single-pass kernels sum this type.
     const TEXTBOOK: Option<TextbookSums<Self>>;
 }
 
@@ -307,11 +307,11 @@ macro_rules! kernels {
                                 let n = values.len();
                                 let problem = ladder.problem(n);
                                 let args = $kernel::args(values, n, sums);
-                                // SAFETY: both buffers are on `device`, as `Checked` says, and
-                                // distinct, since `sums` is borrowed mutably. The geometry is
-                                // that of the table for this many elements, of which there is
-                                // at least one, in blocks of a size that it takes; `sums` has
-                                // one element per block.
+                                // SAFETY: `Checked` guarantees that both buffers are on `device`;
+                                // they are distinct, because `sums` is borrowed mutably. The
+                                // geometry is the table's for this many elements, at least one, in
+                                // blocks of a size that the kernel takes; `sums` has one element
+                                // per block.
                                 unsafe {
                                     launch_registered::<$kernel>(
                                         &device, &problem, &constants, args,

@@ -1,13 +1,13 @@
-//! Sum, extrema and where they are, mean, L2 norm and dot product of arrays: `i32`,
-//! `u32`, `i64`, `u64`, `f32`, `f64`.
+//! Reduces arrays to sum, minimum, maximum, argmin, argmax, mean, L2 norm or dot product, for
+//! `i32`, `u32`, `i64`, `u64`, `f32` and `f64`.
 //!
-//! [`sum`], [`min`], [`max`], [`argmin`], [`argmax`], [`mean`], [`norm`] and [`dot`]
-//! reduce a buffer on its device, [`sum_of`] and so on a slice on the device they are given.
-//! On a CUDA device and on the emulator that is one launch of a kernel that reads memory as
-//! fast as memory goes, and on the CPU a port with the same bits. A [`Plan`] does it again
-//! and again without allocating, and leaves the result on the device without waiting.
+//! [`sum`], [`min`], [`max`], [`argmin`], [`argmax`], [`mean`], [`norm`] and [`dot`] reduce a
+//! buffer on its device; [`sum_of`] and so on reduce a slice on a given device. On a CUDA device
+//! and on the emulator that is one launch of a kernel that reads at the speed of memory; on the CPU
+//! it is a port with the same bits. A [`Plan`] reduces any number of times without allocating, and
+//! can leave the result on the device without waiting.
 //!
-//! The four sums of the textbook's ladder can be asked for by name ([`Variant`],
+//! You can also name one of the textbook's four sum kernels ([`Variant`],
 //! [`Reduction::plan_with`]). They leave one sum per block, which the host adds.
 //!
 //! ```
@@ -31,42 +31,40 @@
 //! # }
 //! ```
 //!
-//! # What is reproducible
+//! # Reproducibility
 //!
-//! A sum of floats depends on the order of the additions. Here the order is a
-//! function of the **number of elements and of their type**, and of nothing else:
+//! A sum of floats depends on the order of the additions. Here the order depends only on the
+//! **number of elements and their type**:
 //!
-//! - [`sum`], [`mean`], [`norm`], [`dot`], the extrema and a [`Plan`] give the same
-//!   bits on the CPU, on the emulator and on every GPU, with any number of blocks or
-//!   threads, every time.
-//! - They do not give the bits of another order: a loop from the first element to
-//!   the last, another library, the kernels of the textbook, or the sums of two
-//!   halves added. One more element can change the order of all. A later version of
-//!   this library may choose another order, and will say so.
+//! - [`sum`], [`mean`], [`norm`], [`dot`], the extrema and a [`Plan`] give the same bits on the
+//!   CPU, on the emulator and on every GPU, with any number of blocks or threads, in every run.
+//! - They do not give the bits of another order: that of a loop from the first element to the last,
+//!   of another library, of the textbook kernels, or of the sums of two halves added together. One
+//!   more element can change the whole order. A later version of this library may choose another
+//!   order, and will say so.
 //!
-//! The order is a tree, described with [`single_pass`](gpu_kernels::reduction::single_pass);
-//! how far its sum can be from the exact one says [`Plan::error_bound`].
+//! The order is a tree, described in [`single_pass`](gpu_kernels::reduction::single_pass);
+//! [`Plan::error_bound`] bounds the difference from the exact sum.
 //!
-//! # What the results are
+//! # Results
 //!
-//! - **No elements**: sum, norm and dot product are 0 (of floats: +0); extrema, where
-//!   they are, and the mean are an error, [`Error::EmptyInput`], and so are the sums of the
-//!   textbook's kernels.
-//! - **Extrema**: [`argmin`] and [`argmax`] give the index of the first element that is
-//!   the minimum or the maximum, as below.
-//! - **Means and norms** are f64, summed in f64. They do not overflow where the result
-//!   itself does not, and underflow costs a norm nothing.
-//! - **Dot products** are [`Product`](Number): f64 for floats, where those of `f32` do
-//!   not overflow; `i64` or `u64` for integers, right modulo 2⁶⁴.
-//! - Sums of **integers** wrap around on overflow: they are right modulo 2³² or 2⁶⁴.
-//! - **Float** sums are made in the type itself. Where a partial sum leaves its range
-//!   it is infinite, also if the total would be in range again. A sum of zeros alone
-//!   is -0 if all of them are, else +0.
-//! - **NaN** anywhere makes sum, minimum, maximum, mean, norm and dot product NaN: the
-//!   one that [`f32::NAN`] or [`f64::NAN`] is. So do infinities of both signs in a sum.
-//!   [`argmin`] and [`argmax`] find the first NaN.
-//! - **Zeros**: -0 is less than +0. So the minimum of both is -0, the maximum +0.
-//!   (These are the operations `minimum` and `maximum` of IEEE 754-2019.)
+//! - **No elements**: sum, norm and dot product are 0 (+0 for floats). Minimum, maximum, argmin,
+//!   argmax and mean return [`Error::EmptyInput`], and so do the sums of the textbook's kernels.
+//! - **Extrema**: [`argmin`] and [`argmax`] return the index of the first element that equals the
+//!   minimum or the maximum, by the rules below.
+//! - **Means and norms** are computed in f64. They do not overflow unless the result itself does,
+//!   and underflow does not affect a norm.
+//! - **Dot products** have the type [`Product`](Number): f64 for floats, where dot products of
+//!   `f32` do not overflow; `i64` or `u64` for integers, correct modulo 2⁶⁴.
+//! - Sums of **integers** wrap around on overflow: they are correct modulo 2³² or 2⁶⁴.
+//! - **Float** sums are computed in the type itself. If a partial sum overflows, it is infinite,
+//!   even if the total would be in range again. A sum of zeros is -0 if all of them are -0, else
+//!   +0.
+//! - **NaN** in any element makes sum, minimum, maximum, mean, norm and dot product NaN, with the
+//!   bits of [`f32::NAN`] or [`f64::NAN`]. Infinities of both signs make a sum NaN too. [`argmin`]
+//!   and [`argmax`] return the index of the first NaN.
+//! - **Zeros**: -0 is less than +0. So the minimum of both is -0, the maximum +0. (These are the
+//!   operations `minimum` and `maximum` of IEEE 754-2019.)
 
 #[cfg(feature = "cases")]
 pub(crate) mod cases;
@@ -85,7 +83,7 @@ pub use cases::dot_kernel;
 pub use gpu::Variant;
 pub use plan::{Number, Plan, Reduction, mean_by, norm_by};
 
-/// The sum of a buffer, computed on its device; 0 if it is empty.
+/// Computes the sum of a buffer on its device; 0 if it is empty.
 ///
 /// ```
 /// use halo_gpu::{Device, Error, reduction};
@@ -105,33 +103,32 @@ pub use plan::{Number, Plan, Reduction, mean_by, norm_by};
 ///
 /// # Errors
 ///
-/// [`Error::OutOfMemory`] for the result and the workspace; and what a launch can
-/// fail with.
+/// [`Error::OutOfMemory`] for the result and the workspace, and the errors of a launch.
 pub fn sum<T: Number>(values: &Buffer<T>) -> Result<T, Error> {
     plan_on(values.device())?.sum(values)
 }
 
-/// The least element of a buffer, found on its device. NaN if there is one; -0 is
-/// less than +0.
+/// Finds the least element of a buffer on its device. The result is NaN if any element is NaN; -0
+/// is less than +0.
 ///
 /// # Errors
 ///
-/// As [`sum`], and [`Error::EmptyInput`].
+/// As for [`sum`], and [`Error::EmptyInput`].
 pub fn min<T: Number>(values: &Buffer<T>) -> Result<T, Error> {
     plan_on(values.device())?.min(values)
 }
 
-/// The greatest element of a buffer, found on its device. NaN if there is one; +0 is
-/// greater than -0.
+/// Finds the greatest element of a buffer on its device. The result is NaN if any element is NaN;
+/// +0 is greater than -0.
 ///
 /// # Errors
 ///
-/// As [`min`].
+/// As for [`min`].
 pub fn max<T: Number>(values: &Buffer<T>) -> Result<T, Error> {
     plan_on(values.device())?.max(values)
 }
 
-/// The index of the first least element of a buffer, or of the first NaN.
+/// The index of the first least element of a buffer; if there is a NaN, that of the first NaN.
 ///
 /// ```
 /// use halo_gpu::{Device, reduction};
@@ -145,12 +142,12 @@ pub fn max<T: Number>(values: &Buffer<T>) -> Result<T, Error> {
 ///
 /// # Errors
 ///
-/// As [`min`].
+/// As for [`min`].
 pub fn argmin<T: Number>(values: &Buffer<T>) -> Result<u64, Error> {
     plan_on(values.device())?.argmin(values)
 }
 
-/// The index of the first greatest element of a buffer, or of the first NaN.
+/// The index of the first greatest element of a buffer; if there is a NaN, that of the first NaN.
 ///
 /// ```
 /// use halo_gpu::{Device, reduction};
@@ -164,7 +161,7 @@ pub fn argmin<T: Number>(values: &Buffer<T>) -> Result<u64, Error> {
 ///
 /// # Errors
 ///
-/// As [`min`].
+/// As for [`min`].
 pub fn argmax<T: Number>(values: &Buffer<T>) -> Result<u64, Error> {
     plan_on(values.device())?.argmax(values)
 }
@@ -183,7 +180,7 @@ pub fn argmax<T: Number>(values: &Buffer<T>) -> Result<u64, Error> {
 ///
 /// # Errors
 ///
-/// As [`min`].
+/// As for [`min`].
 pub fn mean<T: Number>(values: &Buffer<T>) -> Result<f64, Error> {
     plan_on(values.device())?.mean(values)
 }
@@ -203,13 +200,13 @@ pub fn mean<T: Number>(values: &Buffer<T>) -> Result<f64, Error> {
 ///
 /// # Errors
 ///
-/// As [`sum`].
+/// As for [`sum`].
 pub fn norm<T: Number>(values: &Buffer<T>) -> Result<f64, Error> {
     plan_on(values.device())?.norm(values)
 }
 
-/// The dot product Σ x y of two buffers of one device and one length, in 64 bits
-/// ([`Plan::dot`]); 0 if they are empty.
+/// The dot product Σ x y of two buffers of the same device and length, in 64 bits ([`Plan::dot`]);
+/// 0 if they are empty.
 ///
 /// ```
 /// use halo_gpu::{Device, reduction};
@@ -224,28 +221,25 @@ pub fn norm<T: Number>(values: &Buffer<T>) -> Result<f64, Error> {
 ///
 /// # Errors
 ///
-/// As [`sum`]; [`Error::LengthMismatch`] and [`Error::DeviceMismatch`] for a `y` that
-/// does not fit `x`.
+/// As for [`sum`]; [`Error::LengthMismatch`] and [`Error::DeviceMismatch`] if `y` does not fit `x`.
 pub fn dot<T: Number>(x: &Buffer<T>, y: &Buffer<T>) -> Result<T::Product, Error> {
     plan_on(x.device())?.dot(x, y)
 }
 
-/// The index of the first least element of a slice, found on `device`;
-/// see [`argmin`].
+/// The index of the first least element of a slice, found on `device`; see [`argmin`].
 ///
 /// # Errors
 ///
-/// As [`min_of`].
+/// As for [`min_of`].
 pub fn argmin_of<T: Number>(device: &Device, values: &[T]) -> Result<u64, Error> {
     argmin(Lent::new(device, values)?.as_buffer())
 }
 
-/// The index of the first greatest element of a slice, found on `device`;
-/// see [`argmax`].
+/// The index of the first greatest element of a slice, found on `device`; see [`argmax`].
 ///
 /// # Errors
 ///
-/// As [`max_of`].
+/// As for [`max_of`].
 pub fn argmax_of<T: Number>(device: &Device, values: &[T]) -> Result<u64, Error> {
     argmax(Lent::new(device, values)?.as_buffer())
 }
@@ -254,7 +248,7 @@ pub fn argmax_of<T: Number>(device: &Device, values: &[T]) -> Result<u64, Error>
 ///
 /// # Errors
 ///
-/// As [`min_of`].
+/// As for [`min_of`].
 pub fn mean_of<T: Number>(device: &Device, values: &[T]) -> Result<f64, Error> {
     mean(Lent::new(device, values)?.as_buffer())
 }
@@ -263,17 +257,16 @@ pub fn mean_of<T: Number>(device: &Device, values: &[T]) -> Result<f64, Error> {
 ///
 /// # Errors
 ///
-/// As [`sum_of`].
+/// As for [`sum_of`].
 pub fn norm_of<T: Number>(device: &Device, values: &[T]) -> Result<f64, Error> {
     norm(Lent::new(device, values)?.as_buffer())
 }
 
-/// The dot product of two slices of one length, computed on `device`;
-/// see [`dot`].
+/// The dot product of two slices of the same length, computed on `device`; see [`dot`].
 ///
 /// # Errors
 ///
-/// As [`sum_of`], and [`Error::LengthMismatch`].
+/// As for [`sum_of`], and [`Error::LengthMismatch`].
 pub fn dot_of<T: Number>(device: &Device, x: &[T], y: &[T]) -> Result<T::Product, Error> {
     dot(
         Lent::new(device, x)?.as_buffer(),
@@ -283,9 +276,9 @@ pub fn dot_of<T: Number>(device: &Device, x: &[T], y: &[T]) -> Result<T::Product
 
 /// The sum of a slice, computed on `device`.
 ///
-/// On the CPU the slice is read in place; other devices get a copy.
+/// The CPU reads the slice in place; other devices get a copy.
 ///
-/// All functions of slices are called alike:
+/// All functions on slices are called in the same way:
 ///
 /// ```
 /// use halo_gpu::Device;
@@ -307,7 +300,7 @@ pub fn dot_of<T: Number>(device: &Device, x: &[T], y: &[T]) -> Result<T::Product
 ///
 /// # Errors
 ///
-/// As [`sum`], and [`Error::OutOfMemory`] for the copy.
+/// As for [`sum`], and [`Error::OutOfMemory`] for the copy.
 pub fn sum_of<T: Number>(device: &Device, values: &[T]) -> Result<T, Error> {
     sum(Lent::new(device, values)?.as_buffer())
 }
@@ -316,7 +309,7 @@ pub fn sum_of<T: Number>(device: &Device, values: &[T]) -> Result<T, Error> {
 ///
 /// # Errors
 ///
-/// As [`min`], and [`Error::OutOfMemory`] for the copy.
+/// As for [`min`], and [`Error::OutOfMemory`] for the copy.
 pub fn min_of<T: Number>(device: &Device, values: &[T]) -> Result<T, Error> {
     min(Lent::new(device, values)?.as_buffer())
 }
@@ -325,7 +318,7 @@ pub fn min_of<T: Number>(device: &Device, values: &[T]) -> Result<T, Error> {
 ///
 /// # Errors
 ///
-/// As [`max`], and [`Error::OutOfMemory`] for the copy.
+/// As for [`max`], and [`Error::OutOfMemory`] for the copy.
 pub fn max_of<T: Number>(device: &Device, values: &[T]) -> Result<T, Error> {
     max(Lent::new(device, values)?.as_buffer())
 }

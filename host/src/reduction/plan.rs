@@ -1,4 +1,4 @@
-//! Reductions on a device: [`Plan`], and [`Reduction`], which makes it.
+//! Plans reductions on a device: [`Reduction`] makes a [`Plan`].
 
 use super::gpu::{Ladder, TextbookKernels, Variant};
 use crate::single_pass::{
@@ -9,12 +9,12 @@ use gpu_kernels::reduction::geometry::{self, DEFAULT_BLOCK};
 use gpu_kernels::reduction::{MAX_BLOCK, MIN_BLOCK, additions};
 use gpu_kernels::registry::{Cost, Problem};
 
-/// The elements of reductions: `i32`, `u32`, `i64`, `u64`, `f32` and `f64`.
+/// The element types of reductions: `i32`, `u32`, `i64`, `u64`, `f32` and `f64`.
 ///
-/// `Product`, which dot products are, is f64 for `f32` and `f64`, i64 for `i32` and `i64`,
-/// u64 for `u32` and `u64`.
+/// `Product`, the type of dot products, is f64 for `f32` and `f64`, i64 for `i32` and `i64`, u64
+/// for `u32` and `u64`.
 ///
-/// Kernels are launched on buffers that have been checked, and in no other way:
+/// Kernels can be launched only on buffers that have been checked:
 ///
 /// ```compile_fail,E0308
 /// use halo_gpu::{Buffer, reduction};
@@ -40,8 +40,9 @@ impl Number for u64 {}
 impl Number for f32 {}
 impl Number for f64 {}
 
-/// Reductions of arrays: for how long ones a [`Plan`] has memory at once, and how many
-/// threads and blocks it may use. No result of the library's own kernels depends on any of it.
+/// The options of a [`Plan`]: the array length for which it allocates memory in advance, and the
+/// numbers of threads and blocks it may use. They do not affect the results of the library's own
+/// kernels.
 ///
 /// ```
 /// use halo_gpu::reduction::{Reduction, Variant};
@@ -75,7 +76,7 @@ impl Default for Reduction {
 }
 
 impl Reduction {
-    /// Of arrays of any length, with as many blocks as suit them.
+    /// Options for arrays of any length, with the default number of blocks.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -86,9 +87,9 @@ impl Reduction {
         }
     }
 
-    /// The same with memory for arrays of up to `n` elements from the start.
+    /// These options, with memory for arrays of up to `n` elements allocated in advance.
     ///
-    /// A plan that meets a longer array, and one made without this, allocates then; once for
+    /// A plan without this option, or for a longer array, allocates memory during a call: once for
     /// each array that is longer than all before.
     #[must_use]
     pub const fn with_len(mut self, n: usize) -> Self {
@@ -96,8 +97,8 @@ impl Reduction {
         self
     }
 
-    /// The same with blocks of `threads` threads, instead of 128, for the textbook's kernels. It
-    /// decides the order of their additions.
+    /// These options, with blocks of `threads` threads, instead of 128, for the textbook's kernels.
+    /// The block size determines the order of their additions.
     ///
     /// # Errors
     ///
@@ -115,10 +116,10 @@ impl Reduction {
         Ok(self)
     }
 
-    /// The same with at most this many blocks in a launch of the library's own kernels.
+    /// These options, with at most `blocks` blocks per launch of the library's own kernels.
     ///
-    /// Without it there is a block for every chunk of the tree. It leaves a part of the
-    /// device to others.
+    /// By default there is a block for every chunk of the tree. Fewer blocks leave a part of the
+    /// device to other work.
     ///
     /// ```
     /// use halo_gpu::Device;
@@ -151,9 +152,9 @@ impl Reduction {
         Ok(self)
     }
 
-    /// The same with chunks of `tiles` tiles: **another tree**, and other bits.
+    /// These options, with chunks of `tiles` tiles: **another tree**, with other bits.
     ///
-    /// For tests, which try the trees of huge arrays on small ones.
+    /// For tests, which use the trees of huge arrays on small ones.
     #[cfg(feature = "cases")]
     #[doc(hidden)]
     #[must_use]
@@ -168,14 +169,14 @@ impl Reduction {
         self.block
     }
 
-    /// What a reduction of `n` elements of `T` costs at least: each is read once, and sums
-    /// make an addition, extrema a comparison less than there are elements.
+    /// The least cost of a reduction of `n` elements of `T`: each element is read once, and a sum
+    /// or extremum has n - 1 additions or comparisons.
     #[must_use]
     pub const fn cost<T: Number>(&self, n: usize) -> Cost {
         geometry::elements::<T>(&Problem::line(n))
     }
 
-    /// A plan for buffers of this device.
+    /// A plan for buffers on this device.
     ///
     /// # Errors
     ///
@@ -184,7 +185,7 @@ impl Reduction {
         self.plan_with(device, Variant::SinglePass)
     }
 
-    /// A plan whose sums are computed by this kernel.
+    /// A plan that computes sums with the kernel `variant`.
     ///
     /// ```
     /// use halo_gpu::reduction::{Reduction, Variant};
@@ -198,9 +199,9 @@ impl Reduction {
     ///
     /// # Errors
     ///
-    /// As [`plan`](Self::plan). For the textbook's kernels, too,
-    /// [`Error::InvalidParameter`] unless `T` is `i32` or `f32`; [`Error::NotLaunchable`] on
-    /// the CPU device; [`Error::LaunchLimit`] for blocks that the device does not have.
+    /// As for [`plan`](Self::plan). For the textbook's kernels also [`Error::InvalidParameter`]
+    /// unless `T` is `i32` or `f32`; [`Error::NotLaunchable`] on the CPU device;
+    /// [`Error::LaunchLimit`] for blocks larger than the device supports.
     pub fn plan_with<T: Number>(
         &self,
         device: &Device,
@@ -227,13 +228,13 @@ impl Reduction {
     }
 }
 
-/// Reductions of buffers of one device, with the workspace that they need.
+/// Reduces buffers on one device; holds the workspace.
 ///
-/// Each comes in two forms:
+/// Each reduction has two forms:
 ///
-/// - **`…_into`** writes its result into a buffer of the device. It never waits: on a CUDA
-///   device it queues one launch, and a [`Device::record`] takes it.
-/// - Those without **return a number**, and wait for it.
+/// - **`…_into`** writes the result to a buffer on the device. It never waits: on a CUDA device it
+///   enqueues one launch, which [`Device::record`] can record.
+/// - The others **return a number**, and wait for it.
 ///
 /// ```
 /// use halo_gpu::Device;
@@ -256,20 +257,20 @@ impl Reduction {
 /// # }
 /// ```
 ///
-/// [`sum`](super::sum), [`dot`](super::dot) and the other functions make a plan for each
-/// call. Keep one where there are many: after the first call nothing is allocated.
+/// [`sum`](super::sum), [`dot`](super::dot) and the other functions make a plan for each call. For
+/// many calls keep a plan: it allocates nothing after the first call.
 ///
-/// A [`Variant`] names the kernel of sums. All other operations have one kernel each.
+/// A [`Variant`] names the kernel for sums. Each of the other operations has only one kernel.
 #[derive(Debug)]
 pub struct Plan<T: Number> {
     single_pass: SinglePass<T>,
-    /// A textbook kernel, where one was chosen for sums.
+    /// The textbook kernel for sums, if one was chosen.
     ladder: Option<Ladder<T>>,
-    /// What its blocks leave.
+    /// The sums that its blocks leave.
     sums: Option<Buffer<T>>,
-    /// The copy of the input that it overwrites.
+    /// A copy of the input, which the kernel overwrites.
     scratch: Option<Buffer<T>>,
-    /// The numbers that are returned.
+    /// Buffers for the returned numbers.
     total: Option<Buffer<T>>,
     float: Option<Buffer<f64>>,
     product: Option<Buffer<T::Product>>,
@@ -277,13 +278,13 @@ pub struct Plan<T: Number> {
 }
 
 impl<T: Number> Plan<T> {
-    /// The device.
+    /// The device of the plan.
     #[must_use]
     pub const fn device(&self) -> &Device {
         self.single_pass.device()
     }
 
-    /// The kernel of sums; `None` on the CPU, where the port computes them.
+    /// The kernel for sums; `None` on the CPU, where the port computes them.
     #[must_use]
     pub fn variant(&self) -> Option<Variant> {
         let runs_kernels = self.device().kind() != DeviceKind::Cpu;
@@ -291,19 +292,18 @@ impl<T: Number> Plan<T> {
         runs_kernels.then(|| ladder.map_or(Variant::SinglePass, Ladder::variant))
     }
 
-    /// The most that a sum of `n` floats can differ from the exact one, where `magnitudes`
+    /// A bound on the difference between a sum of `n` floats and the exact sum, where `magnitudes`
     /// is the sum of their absolute values; 0 for integers.
     ///
     /// An element takes part in at most d additions, each with a relative error of at most u, which
     /// is 2⁻²⁴ for `f32` and 2⁻⁵³ for `f64`. So the error of the sum is at most d u / (1 - d u) ·
     /// `magnitudes` (Higham, "Accuracy and Stability of Numerical Algorithms", lemma 3.1).
-    /// Underflow adds nothing: a subnormal sum of floats is exact. The bound holds while no partial
-    /// sum leaves the range of the type.
+    /// Underflow adds no error, because a subnormal sum of floats is exact. The bound holds if no
+    /// partial sum overflows.
     ///
-    /// In a single pass d is 18 for 2¹⁴ floats of 32 bits, 25 for 2²⁰, 150 for 2³⁰. By a
-    /// textbook kernel it is `log2(block)`, three more where a thread adds four elements,
-    /// and 1 for the rounding of the total; before that, less than `n` additions in f64 add
-    /// (n - 1) 2⁻⁵³ to d u.
+    /// In a single pass d is 18 for 2¹⁴ floats of 32 bits, 25 for 2²⁰, 150 for 2³⁰. For a textbook
+    /// kernel it is `log2(block)`, plus 3 if a thread adds four elements, plus 1 for the rounding
+    /// of the total; in addition, fewer than `n` additions in f64 add (n - 1) 2⁻⁵³ to d u.
     ///
     /// ```
     /// use halo_gpu::Device;
@@ -342,14 +342,12 @@ impl<T: Number> Plan<T> {
         s / (1.0 - s) * magnitudes
     }
 
-    /// The most that a [`dot`](Self::dot) product of `n` floats, a
-    /// [`sum_f64_into`](Self::sum_f64_into) or a [`sum_squares_into`](Self::sum_squares_into)
-    /// can differ from the exact one, where `magnitudes` is the sum of the absolute values
-    /// of the terms.
+    /// A bound on the difference between a [`dot`](Self::dot) product, a
+    /// [`sum_f64_into`](Self::sum_f64_into) or a [`sum_squares_into`](Self::sum_squares_into) of
+    /// `n` elements and its exact value, where `magnitudes` is the sum of the absolute terms.
     ///
-    /// As [`error_bound`](Self::error_bound), with f64 for the type of the sums: a term
-    /// is rounded at most twice more (integers of 64 bits on their way to f64, products
-    /// in f64), and u is 2⁻⁵³.
+    /// Like [`error_bound`](Self::error_bound), with sums in f64, so u is 2⁻⁵³. A term is rounded
+    /// at most twice more: integers of 64 bits when converted to f64, and products in f64.
     ///
     /// ```
     /// use halo_gpu::Device;
@@ -367,7 +365,8 @@ impl<T: Number> Plan<T> {
     /// ```
     #[must_use]
     pub fn f64_error_bound(n: usize, magnitudes: f64) -> f64 {
-        // The chunks' results are f64: fewer lanes for 4-byte elements than `depth` has.
+        // The results of chunks are f64, so for 4-byte elements there are fewer lanes than `depth`
+        // assumes.
         let partition = Partition::of(n, size_of::<T>());
         let lanes = Partition::of(1, size_of::<f64>()).lanes() as u32;
         let additions = partition.depth() + partition.chunks().div_ceil(lanes) + 2;
@@ -379,10 +378,9 @@ impl<T: Number> Plan<T> {
     ///
     /// # Errors
     ///
-    /// [`Error::DeviceMismatch`] if the buffer is on another device;
-    /// [`Error::OutOfMemory`] for the workspace; and what a launch can fail with. Of a
-    /// textbook kernel also [`Error::EmptyInput`], and [`Error::LaunchLimit`] for more
-    /// blocks than the device's grids have.
+    /// [`Error::DeviceMismatch`] if the buffer is on another device; [`Error::OutOfMemory`] for the
+    /// workspace; and the errors of a launch. For a textbook kernel also [`Error::EmptyInput`], and
+    /// [`Error::LaunchLimit`] for more blocks than a grid of the device can have.
     pub fn sum(&mut self, values: &Buffer<T>) -> Result<T, Error> {
         let Some(ladder) = self.ladder else {
             return self.reduce(Operation::Sum, values);
@@ -390,7 +388,7 @@ impl<T: Number> Plan<T> {
         let device = self.device().clone();
         device.require("reduction: values", values)?;
         let len = ladder.sums_len(values.len())?;
-        // Before anything is allocated.
+        // Checked before anything is allocated.
         ladder.check_geometry(&device, values.len())?;
         let sums = match &mut self.sums {
             Some(sums) if sums.len() == len => sums,
@@ -400,56 +398,55 @@ impl<T: Number> Plan<T> {
         Ok(ladder.finish(&sums.to_vec()?))
     }
 
-    /// The least element. NaN if there is one; -0 is less than +0.
+    /// The least element. It is NaN if any element is NaN; -0 is less than +0.
     ///
     /// # Errors
     ///
     /// [`Error::EmptyInput`]; [`Error::DeviceMismatch`] if the buffer is on another device;
-    /// [`Error::OutOfMemory`] for the workspace; and what a launch can fail with.
+    /// [`Error::OutOfMemory`] for the workspace; and the errors of a launch.
     pub fn min(&mut self, values: &Buffer<T>) -> Result<T, Error> {
         self.reduce(Operation::Min, values)
     }
 
-    /// The greatest element. NaN if there is one; +0 is greater than -0.
+    /// The greatest element. It is NaN if any element is NaN; +0 is greater than -0.
     ///
     /// # Errors
     ///
-    /// As [`min`](Self::min).
+    /// As for [`min`](Self::min).
     pub fn max(&mut self, values: &Buffer<T>) -> Result<T, Error> {
         self.reduce(Operation::Max, values)
     }
 
-    /// The index of the first element that is least. That is the first NaN where there is
-    /// one; -0 is less than +0.
+    /// The index of the first least element. If there is a NaN, it is the index of the first NaN;
+    /// -0 is less than +0.
     ///
     /// # Errors
     ///
-    /// As [`min`](Self::min).
+    /// As for [`min`](Self::min).
     pub fn argmin(&mut self, values: &Buffer<T>) -> Result<u64, Error> {
         self.position(Extremum::Min, values)
     }
 
-    /// The index of the first element that is greatest. That is the first NaN where there
-    /// is one; +0 is greater than -0.
+    /// The index of the first greatest element. If there is a NaN, it is the index of the first
+    /// NaN; +0 is greater than -0.
     ///
     /// # Errors
     ///
-    /// As [`min`](Self::min).
+    /// As for [`min`](Self::min).
     pub fn argmax(&mut self, values: &Buffer<T>) -> Result<u64, Error> {
         self.position(Extremum::Max, values)
     }
 
     /// The mean, Σ x / n, in f64.
     ///
-    /// The elements are summed in f64, in the order of the tree, and the sum divided by
-    /// n: off by at most [`f64_error_bound`](Self::f64_error_bound) over n. Where the sum
-    /// leaves the range of f64 the elements are summed once more, 2⁶⁴ times smaller; so
-    /// the mean of finite numbers is finite. NaN where there is one, or infinities of
-    /// both signs.
+    /// The elements are summed in f64, in the order of the tree, and the sum is divided by n. The
+    /// error is at most [`f64_error_bound`](Self::f64_error_bound) divided by n. If the sum
+    /// overflows, the elements are summed again, scaled by 2⁻⁶⁴, so the mean of finite numbers is
+    /// finite. The result is NaN if any element is NaN, or if there are infinities of both signs.
     ///
     /// # Errors
     ///
-    /// As [`min`](Self::min).
+    /// As for [`min`](Self::min).
     pub fn mean(&mut self, values: &Buffer<T>) -> Result<f64, Error> {
         self.device().require("reduction: values", values)?;
         if values.is_empty() {
@@ -464,16 +461,16 @@ impl<T: Number> Plan<T> {
 
     /// The L2 norm, √(Σ x²), in f64; 0 if there are no elements.
     ///
-    /// The squares are summed in f64, in the order of the tree. Where their sum is out of
-    /// range, or so small that squares may have been lost, they are summed once more with
-    /// all elements scaled by 2⁶⁰⁰ or its inverse; so the norm overflows only if it is
-    /// itself beyond f64, and underflow costs nothing. It is off by half the relative
-    /// error of the sum of squares ([`f64_error_bound`](Self::f64_error_bound)), and a
-    /// rounding. Infinite where an element is and none is NaN; NaN where one is.
+    /// The squares are summed in f64, in the order of the tree. If their sum overflows, or is so
+    /// small that squares may have underflowed, they are summed again with all elements scaled by
+    /// 2⁻⁶⁰⁰ or 2⁶⁰⁰. So the norm overflows only if it is itself outside the range of f64, and
+    /// underflow does not affect it. Its relative error is half that of the sum of squares
+    /// ([`f64_error_bound`](Self::f64_error_bound)), plus one rounding. The result is NaN if any
+    /// element is NaN, otherwise infinite if any element is infinite.
     ///
     /// # Errors
     ///
-    /// As [`min`](Self::min), except for empty input.
+    /// As for [`min`](Self::min), except for empty input.
     pub fn norm(&mut self, values: &Buffer<T>) -> Result<f64, Error> {
         self.device().require("reduction: values", values)?;
         if values.is_empty() {
@@ -482,26 +479,26 @@ impl<T: Number> Plan<T> {
         norm_by(|scale| self.moment(Moment::Second, scale, values))
     }
 
-    /// The dot product Σ x y of two buffers of one length; 0 if they are empty.
+    /// The dot product Σ x y of two buffers of the same length; 0 if they are empty.
     ///
-    /// For floats in f64: each product is rounded once, with the sum that takes it, so the error is
-    /// at most [`f64_error_bound`](Self::f64_error_bound) of Σ |x y|; products of f32 are exact.
-    /// The result is infinite, or NaN, where a partial sum of products leaves the range of f64,
-    /// which sums of f32's products cannot. For integers in 64 bits, of the same sign, wrapping
-    /// around.
+    /// For floats the result is f64. A fused multiply-add rounds each product together with the
+    /// sum, so the error is at most [`f64_error_bound`](Self::f64_error_bound) of Σ |x y|; products
+    /// of f32 are exact. The result is infinite or NaN if a partial sum of products overflows f64,
+    /// which cannot happen for f32. For integers the result has 64 bits and the same signedness,
+    /// and wraps around.
     ///
     /// # Errors
     ///
-    /// As [`norm`](Self::norm), and [`Error::LengthMismatch`].
+    /// As for [`norm`](Self::norm), and [`Error::LengthMismatch`].
     pub fn dot(&mut self, x: &Buffer<T>, y: &Buffer<T>) -> Result<T::Product, Error> {
         let (device, single_pass) = (self.device().clone(), &mut self.single_pass);
         read(&mut self.product, &device, |to| single_pass.dot(x, y, to))
     }
 
-    /// The sum into `result`, a buffer of one element; the bits of [`sum`](Self::sum).
+    /// Writes the sum to `result`, a buffer of one element, with the bits of [`sum`](Self::sum).
     ///
     /// A textbook kernel leaves a sum for each block: `result` then has
-    /// [`sums_len`](Self::sums_len) elements, and [`finish`](Self::finish) adds them up.
+    /// [`sums_len`](Self::sums_len) elements, and [`finish`](Self::finish) adds them.
     ///
     /// ```
     /// use halo_gpu::Device;
@@ -528,8 +525,8 @@ impl<T: Number> Plan<T> {
     ///
     /// # Errors
     ///
-    /// As [`sum`](Self::sum); [`Error::LengthMismatch`] unless `result` has the right
-    /// length, [`Error::DeviceMismatch`] if it is on another device.
+    /// As for [`sum`](Self::sum); [`Error::LengthMismatch`] unless `result` has the right length,
+    /// [`Error::DeviceMismatch`] if it is on another device.
     pub fn sum_into(&mut self, values: &Buffer<T>, result: &mut Buffer<T>) -> Result<(), Error> {
         match self.ladder {
             None => self.single_pass.elements(Operation::Sum, values, result),
@@ -540,10 +537,10 @@ impl<T: Number> Plan<T> {
         }
     }
 
-    /// The sums of chunks of this many tiles each (the last may be shorter). The sum of an array is
-    /// made of such sums; these elements are a part of the array. A tile is 2048 elements of 4
-    /// bytes or 1024 of 8. Waits for them. `None` on the CPU, where no kernel makes
-    /// chunks.
+    /// The sums of the chunks of an array that has these elements as a part; the sum of that array
+    /// is made from the sums of its chunks. A chunk has `tiles` tiles (the last may be shorter),
+    /// and a tile 2048 elements of 4 bytes or 1024 of 8. Waits for the sums. Returns `None` on the
+    /// CPU, which has no kernel for chunks.
     ///
     /// ```
     /// use halo_gpu::Device;
@@ -561,7 +558,7 @@ impl<T: Number> Plan<T> {
     ///
     /// # Errors
     ///
-    /// As [`sum`](Self::sum); [`Error::InvalidSize`] for no tiles.
+    /// As for [`sum`](Self::sum); [`Error::InvalidSize`] if `tiles` is 0.
     pub fn sums_of_chunks(
         &mut self,
         tiles: u32,
@@ -574,11 +571,11 @@ impl<T: Number> Plan<T> {
         })
     }
 
-    /// The dot products of chunks of `x` and `y`, as [`sums_of_chunks`](Self::sums_of_chunks).
+    /// The dot products of chunks of `x` and `y`, as in [`sums_of_chunks`](Self::sums_of_chunks).
     ///
     /// # Errors
     ///
-    /// As [`dot`](Self::dot) and [`sums_of_chunks`](Self::sums_of_chunks).
+    /// As for [`dot`](Self::dot) and [`sums_of_chunks`](Self::sums_of_chunks).
     pub fn dots_of_chunks(
         &mut self,
         tiles: u32,
@@ -589,11 +586,11 @@ impl<T: Number> Plan<T> {
         self.chunks(tiles, [x, y], |result, [x, y]| Reduce::Dot { x, y, result })
     }
 
-    /// Σ s x in f64 of chunks, as [`sums_of_chunks`](Self::sums_of_chunks).
+    /// Σ s x in f64 for each chunk, as in [`sums_of_chunks`](Self::sums_of_chunks).
     ///
     /// # Errors
     ///
-    /// As [`sum_f64_into`](Self::sum_f64_into) and [`sums_of_chunks`](Self::sums_of_chunks).
+    /// As for [`sum_f64_into`](Self::sum_f64_into) and [`sums_of_chunks`](Self::sums_of_chunks).
     pub fn sums_f64_of_chunks(
         &mut self,
         scale: f64,
@@ -608,11 +605,11 @@ impl<T: Number> Plan<T> {
         })
     }
 
-    /// Σ (s x)² in f64 of chunks, as [`sums_of_chunks`](Self::sums_of_chunks).
+    /// Σ (s x)² in f64 for each chunk, as in [`sums_of_chunks`](Self::sums_of_chunks).
     ///
     /// # Errors
     ///
-    /// As [`sums_f64_of_chunks`](Self::sums_f64_of_chunks).
+    /// As for [`sums_f64_of_chunks`](Self::sums_f64_of_chunks).
     pub fn sums_squares_of_chunks(
         &mut self,
         scale: f64,
@@ -651,25 +648,25 @@ impl<T: Number> Plan<T> {
         self.single_pass.chunks(tiles, values, reduce).map(Some)
     }
 
-    /// The least element into `result`, a buffer of one element.
+    /// Writes the least element to `result`, a buffer of one element.
     ///
     /// # Errors
     ///
-    /// As for [`min`](Self::min) and, about `result`, for [`sum_into`](Self::sum_into).
+    /// As for [`min`](Self::min) and, for `result`, as for [`sum_into`](Self::sum_into).
     pub fn min_into(&mut self, values: &Buffer<T>, result: &mut Buffer<T>) -> Result<(), Error> {
         self.single_pass.elements(Operation::Min, values, result)
     }
 
-    /// The greatest element into `result`, a buffer of one element.
+    /// Writes the greatest element to `result`, a buffer of one element.
     ///
     /// # Errors
     ///
-    /// As [`min_into`](Self::min_into).
+    /// As for [`min_into`](Self::min_into).
     pub fn max_into(&mut self, values: &Buffer<T>, result: &mut Buffer<T>) -> Result<(), Error> {
         self.single_pass.elements(Operation::Max, values, result)
     }
 
-    /// The index of the first least element into `result`, a buffer of one element.
+    /// Writes the index of the first least element to `result`, a buffer of one element.
     ///
     /// ```
     /// use halo_gpu::Device;
@@ -687,7 +684,7 @@ impl<T: Number> Plan<T> {
     ///
     /// # Errors
     ///
-    /// As [`min_into`](Self::min_into).
+    /// As for [`min_into`](Self::min_into).
     pub fn argmin_into(
         &mut self,
         values: &Buffer<T>,
@@ -696,11 +693,11 @@ impl<T: Number> Plan<T> {
         self.single_pass.place(Extremum::Min, values, result)
     }
 
-    /// The index of the first greatest element into `result`, a buffer of one element.
+    /// Writes the index of the first greatest element to `result`, a buffer of one element.
     ///
     /// # Errors
     ///
-    /// As [`min_into`](Self::min_into).
+    /// As for [`min_into`](Self::min_into).
     pub fn argmax_into(
         &mut self,
         values: &Buffer<T>,
@@ -709,7 +706,7 @@ impl<T: Number> Plan<T> {
         self.single_pass.place(Extremum::Max, values, result)
     }
 
-    /// The dot product into `result`, a buffer of one element.
+    /// Writes the dot product to `result`, a buffer of one element.
     ///
     /// ```
     /// use halo_gpu::Device;
@@ -727,7 +724,7 @@ impl<T: Number> Plan<T> {
     ///
     /// # Errors
     ///
-    /// As for [`dot`](Self::dot) and, about `result`, for [`sum_into`](Self::sum_into).
+    /// As for [`dot`](Self::dot) and, for `result`, as for [`sum_into`](Self::sum_into).
     pub fn dot_into(
         &mut self,
         x: &Buffer<T>,
@@ -737,12 +734,12 @@ impl<T: Number> Plan<T> {
         self.single_pass.dot(x, y, result)
     }
 
-    /// Σ s x in f64 into `result`, a buffer of one element: what [`mean`](Self::mean)
-    /// begins with. The scale s should be a power of two, so that it rounds nothing.
+    /// Writes Σ s x in f64 to `result`, a buffer of one element: the first step of
+    /// [`mean`](Self::mean). Choose a power of two for the scale s, so that scaling does not round.
     ///
     /// # Errors
     ///
-    /// As [`min_into`](Self::min_into); [`Error::NonFinite`] for a scale that is not a finite
+    /// As for [`min_into`](Self::min_into); [`Error::NonFinite`] for a scale that is not a finite
     /// number.
     pub fn sum_f64_into(
         &mut self,
@@ -754,8 +751,8 @@ impl<T: Number> Plan<T> {
         single_pass.moment(Moment::First, scale, values, result)
     }
 
-    /// Σ (s x)² in f64 into `result`, a buffer of one element: what [`norm`](Self::norm)
-    /// begins with. The scale s should be a power of two, so that it rounds nothing.
+    /// Writes Σ (s x)² in f64 to `result`, a buffer of one element: the first step of
+    /// [`norm`](Self::norm). Choose a power of two for the scale s, so that scaling does not round.
     ///
     /// ```
     /// use halo_gpu::Device;
@@ -777,7 +774,7 @@ impl<T: Number> Plan<T> {
     ///
     /// # Errors
     ///
-    /// As [`sum_f64_into`](Self::sum_f64_into).
+    /// As for [`sum_f64_into`](Self::sum_f64_into).
     pub fn sum_squares_into(
         &mut self,
         scale: f64,
@@ -788,21 +785,20 @@ impl<T: Number> Plan<T> {
         single_pass.moment(Moment::Second, scale, values, result)
     }
 
-    /// How many sums [`sum_into`](Self::sum_into) leaves of `n` elements: 1 or, by a textbook
-    /// kernel, one for each block, also for a last one that is not full. Sum b is that of the
+    /// The number of sums that [`sum_into`](Self::sum_into) leaves for `n` elements: 1, or with a
+    /// textbook kernel one for each block, including a last, partial block. Sum b is over the
     /// elements from b · `block` on, or from 4 b · `block` on ([`Variant`]).
     ///
     /// # Errors
     ///
-    /// [`Error::EmptyInput`] if `n` is 0 and the kernel one of the textbook's.
+    /// [`Error::EmptyInput`] if `n` is 0 and the kernel is one of the textbook's.
     pub fn sums_len(&self, n: usize) -> Result<usize, Error> {
         let ladder = self.ladder.as_ref();
         ladder.map_or(Ok(1), |ladder| ladder.sums_len(n))
     }
 
-    /// The sum of the partial sums that [`sum_into`](Self::sum_into) left, on the host. The sums of
-    /// a textbook kernel are added in their order: `i32` wrapping around, `f32` in f64 and rounded
-    /// once.
+    /// Adds the partial sums of [`sum_into`](Self::sum_into) on the host. The sums of a textbook
+    /// kernel are added in order: `i32` with wrapping, `f32` in f64 with one final rounding.
     #[must_use]
     pub fn finish(&self, sums: &[T]) -> T {
         match &self.ladder {
@@ -833,15 +829,15 @@ impl<T: Number> Plan<T> {
     }
 }
 
-/// The mean of `n` numbers, of their sum: `sum` gives Σ s x in f64 for a scale s, as
-/// [`Plan::sum_f64_into`] does, perhaps of an array that several devices share. Where the sum
-/// leaves the range of f64 it is asked for once more, 2⁶⁴ times smaller.
+/// The mean of `n` numbers from their sum. `sum` returns Σ s x in f64 for a scale s, as
+/// [`Plan::sum_f64_into`] does; the numbers may be spread over several devices. If the sum
+/// overflows, `sum` is called again with s = 2⁻⁶⁴.
 ///
 /// # Errors
 ///
-/// What `sum` fails with.
+/// The errors of `sum`.
 pub fn mean_by<E>(n: u64, mut sum: impl FnMut(f64) -> Result<f64, E>) -> Result<f64, E> {
-    // Fewer than 2⁶⁴ elements, all below 2¹⁰²⁴.
+    // There are fewer than 2⁶⁴ elements, all below 2¹⁰²⁴.
     const SMALLER: f64 = 1.0 / 18_446_744_073_709_551_616.0;
     let n = n as f64;
     let whole = sum(1.0)?;
@@ -850,7 +846,7 @@ pub fn mean_by<E>(n: u64, mut sum: impl FnMut(f64) -> Result<f64, E>) -> Result<
     }
     let small = sum(SMALLER)?;
     let mean = small / n / SMALLER;
-    // Of finite numbers only rounding can lead beyond the largest.
+    // For finite numbers only rounding can exceed the largest number.
     Ok(if small.is_finite() {
         mean.clamp(f64::MIN, f64::MAX)
     } else {
@@ -858,18 +854,18 @@ pub fn mean_by<E>(n: u64, mut sum: impl FnMut(f64) -> Result<f64, E>) -> Result<
     })
 }
 
-/// The L2 norm, of the sum of squares: `squares` gives Σ (s x)² in f64 for a scale s, as
-/// [`Plan::sum_squares_into`] does, perhaps of an array that several devices share. Where the
-/// sum is out of range, or so small that squares may have been lost, it is asked for once more,
-/// with a scale of 2⁶⁰⁰ or its inverse.
+/// The L2 norm from the sum of squares. `squares` returns Σ (s x)² in f64 for a scale s, as
+/// [`Plan::sum_squares_into`] does; the numbers may be spread over several devices. If the sum
+/// overflows, or is so small that squares may have underflowed, `squares` is called again with s =
+/// 2⁻⁶⁰⁰ or 2⁶⁰⁰.
 ///
 /// # Errors
 ///
-/// What `squares` fails with.
+/// The errors of `squares`.
 pub fn norm_by<E>(mut squares: impl FnMut(f64) -> Result<f64, E>) -> Result<f64, E> {
-    /// 2⁶⁰⁰: a number 1.0 × 2^e has the bits of e + 1023 above 52 zeros.
+    /// 2⁶⁰⁰: in an f64 the bits of 1.0 × 2^e are e + 1023, followed by 52 zeros.
     const LARGER: f64 = f64::from_bits((1023 + 600) << 52);
-    /// 2⁻⁹⁰⁰. What squares lose to underflow is less than 2⁻¹⁰⁷⁴ each.
+    /// 2⁻⁹⁰⁰. Each square loses less than 2⁻¹⁰⁷⁴ to underflow.
     const SMALL: f64 = f64::from_bits((1023 - 900) << 52);
     let sum = squares(1.0)?;
     let scale = if sum == f64::INFINITY {
@@ -882,17 +878,17 @@ pub fn norm_by<E>(mut squares: impl FnMut(f64) -> Result<f64, E>) -> Result<f64,
     Ok(squares(scale)?.sqrt() / scale)
 }
 
-/// What tests and the benchmark go through by kind.
+/// The operations by kind, for tests and the benchmark.
 #[cfg(feature = "cases")]
 #[doc(hidden)]
 impl<T: Number> Plan<T> {
-    /// With at most this many blocks. A number beyond the device's limit is only refused at launch.
+    /// Sets the most blocks. A number above the device's limit is refused only at launch.
     pub(crate) fn with_any_blocks(mut self, blocks: u32) -> Self {
         self.single_pass = self.single_pass.with_blocks(blocks);
         self
     }
 
-    /// A sum or an extremum.
+    /// Computes a sum or an extremum.
     pub fn elements_into(
         &mut self,
         operation: Operation,
@@ -906,7 +902,7 @@ impl<T: Number> Plan<T> {
         }
     }
 
-    /// A moment.
+    /// Computes a moment.
     pub fn moment_into(
         &mut self,
         moment: Moment,
@@ -920,7 +916,7 @@ impl<T: Number> Plan<T> {
         }
     }
 
-    /// The place of an extremum.
+    /// Computes an argmin or argmax.
     pub fn place_into(
         &mut self,
         extremum: Extremum,
@@ -933,12 +929,12 @@ impl<T: Number> Plan<T> {
         }
     }
 
-    /// [`sum_into`](Self::sum_into) without a copy for the kernel that works in its input,
-    /// which it destroys: the first element of each block's part is then the part's sum.
+    /// Like [`sum_into`](Self::sum_into), but without copying the input for the kernel that
+    /// destroys it: afterwards the first element of each block's part is the part's sum.
     ///
     /// # Errors
     ///
-    /// As [`sum_into`](Self::sum_into).
+    /// As for [`sum_into`](Self::sum_into).
     pub fn sum_in_place_into(
         &mut self,
         values: &mut Buffer<T>,
@@ -950,7 +946,7 @@ impl<T: Number> Plan<T> {
         }
     }
 
-    /// Elements that a block of the textbook kernel sums.
+    /// The number of elements that a block of the textbook kernel sums.
     pub fn elements_per_block(&self) -> Option<usize> {
         self.ladder.as_ref().map(Ladder::elements_per_block)
     }

@@ -1,4 +1,4 @@
-//! Cases of the kernels for tests and benchmarks: each with its data.
+//! The multiply-add kernels with test data, for tests and benchmarks that iterate over the table.
 
 use super::{MultiplyAdds, Real};
 use crate::Error;
@@ -6,7 +6,7 @@ use crate::subject::{Case, Entry, Expected, Problem, Random, ScalarType, Subject
 use gpu_kernels::roofline::{BLOCK, CHAINS, STEPS_PER_ROUND};
 use std::ops::AddAssign;
 
-/// The family.
+/// The family of multiply-adds.
 pub(crate) struct Cases;
 
 impl Subject for Cases {
@@ -14,7 +14,7 @@ impl Subject for Cases {
         "roofline"
     }
 
-    /// Rounds that are one, several and odd.
+    /// One round, several rounds, and odd numbers of rounds.
     fn problems(&self, _: &Entry) -> Vec<Problem> {
         let shapes = [(1, 1), (1, 2), (2, 1), (3, 5)];
         shapes
@@ -40,7 +40,7 @@ impl Subject for Cases {
     }
 }
 
-/// Every thread takes every step of its chains, one chain after the other.
+/// Computes every step of every thread's chains, one chain after the other.
 fn case<T: Real + AddAssign + std::fmt::Debug>(
     work: MultiplyAdds,
     nan: T,

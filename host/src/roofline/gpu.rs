@@ -1,4 +1,4 @@
-//! Launches of the kernels, on a CUDA device or in the emulator.
+//! Launches the multiply-add kernels, on a CUDA device or on the emulator.
 
 use crate::variants::launch_registered;
 use crate::{Buffer, Constants, Element, Error};
@@ -6,9 +6,9 @@ use gpu_kernels::registry::{Entry, Problem, Registered};
 use gpu_kernels::roofline::BLOCK;
 use gpu_kernels::roofline::fma::*;
 
-/// f32 or f64, the type of the multiply-adds.
+/// The type of the multiply-adds: f32 or f64.
 pub trait Real: Element + private::Sealed {
-    /// The factor of every chain; below 1, so that all of them stay finite.
+    /// The factor of every chain; below 1, so that all values stay finite.
     const FACTOR: Self;
     /// The addend of every chain.
     const ADDEND: Self;
@@ -19,11 +19,11 @@ pub trait Real: Element + private::Sealed {
 pub(super) mod private {
     use super::*;
 
-    /// Seals [`Real`], and launches its kernel.
+    /// Seals [`Real`] and launches its kernel.
     pub trait Sealed: Element {
-        /// The kernel, in the table.
+        /// The kernel's entry in the table.
         const ENTRY: Entry;
-        /// Launches it in `blocks` whole blocks, with a sum for each thread.
+        /// Launches the kernel in `blocks` whole blocks, with a sum for each thread.
         fn launch(blocks: u32, rounds: u32, sums: &mut Buffer<Self>) -> Result<(), Error>;
     }
 }
@@ -50,8 +50,8 @@ macro_rules! kernels {
                 let device = sums.device().clone();
                 let work = Problem::plane(required, rounds as usize);
                 let args = $kernel::args(Self::FACTOR, Self::ADDEND, rounds, sums);
-                // SAFETY: the sums have one element per thread of the launch, which is of
-                // whole blocks and extends along x; devices hold some 2^19 threads.
+                // SAFETY: the sums have one element per thread of the launch, which has whole
+                // blocks along x; devices hold about 2^19 threads.
                 unsafe { launch_registered::<$kernel>(&device, &work, &Constants::new(), args) }
             }
         }

@@ -1,9 +1,9 @@
-//! Measures the arithmetic limits of a device.
+//! Measures the arithmetic limit of a device.
 //!
 //! A kernel is limited by memory or by the rate at which instructions are issued. [`MultiplyAdds`]
-//! only computes fused multiply-adds, on as many threads as the device holds at a time; their
-//! number divided by the time of a launch is the highest rate of any arithmetic. The other limit is
-//! the time of [`Buffer::copy_from`].
+//! only computes fused multiply-adds, on as many threads as the device holds at a time. Their
+//! number divided by the time of a launch is the highest possible rate of arithmetic. To measure
+//! the other limit, memory, time [`Buffer::copy_from`].
 //!
 //! ```
 //! use halo_gpu::Device;
@@ -29,17 +29,17 @@ use gpu_kernels::roofline::{BLOCK, FMAS_PER_ROUND};
 
 pub use gpu::Real;
 
-/// Blocks for each multiprocessor: as many as are resident at a time.
+/// The number of blocks: as many as the device holds at a time.
 fn blocks(device: &Device) -> u32 {
     let properties = device.properties();
     match properties.threads_per_multiprocessor {
         Some(threads) => properties.multiprocessors * (threads / BLOCK).max(1),
-        // Nothing is measured there: one block shows that the kernels run.
+        // Nothing is measured on this kind of device: one block shows that the kernels run.
         None => 1,
     }
 }
 
-/// A number of fused multiply-adds that a device does at its full rate.
+/// A number of fused multiply-adds that a device computes at its full rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MultiplyAdds {
     blocks: u32,
@@ -47,11 +47,11 @@ pub struct MultiplyAdds {
 }
 
 impl MultiplyAdds {
-    /// `rounds` times the multiply-adds of one iteration of the kernels' loop, 256 per thread.
+    /// `rounds` iterations of the kernels' loop, with 256 multiply-adds per thread each.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidParameter`] when `rounds` is zero.
+    /// [`Error::InvalidParameter`] if `rounds` is zero.
     pub fn new(device: &Device, rounds: u32) -> Result<Self, Error> {
         if rounds == 0 {
             return Err(Error::InvalidParameter {
@@ -73,13 +73,13 @@ impl MultiplyAdds {
         self.blocks as usize * BLOCK as usize
     }
 
-    /// Multiply-adds of a launch, by all threads.
+    /// The number of multiply-adds of a launch, by all threads.
     #[must_use]
     pub fn multiply_adds(&self) -> u64 {
         self.threads() as u64 * u64::from(self.rounds) * FMAS_PER_ROUND
     }
 
-    /// Does them, on the device of `sums`, and writes each thread's sum.
+    /// Computes the multiply-adds on the device of `sums` and writes each thread's sum.
     ///
     /// # Errors
     ///

@@ -1,7 +1,7 @@
-//! The CPU port: the tree of the single-pass reductions.
+//! The CPU port of the single-pass reductions, in the order of the tree.
 //!
-//! Written from the definitions and not from the kernels, which are checked
-//! against them. Nothing is allocated.
+//! It is written from the definitions, not from the kernels, because the kernels are checked
+//! against it. It allocates nothing.
 #![forbid(unsafe_code)]
 
 mod extreme;
@@ -12,28 +12,28 @@ mod tree;
 use super::kinds::{Extremum, Moment, Operation};
 use integers::sum_of_pieces;
 
-/// Types that the port reduces.
+/// A type that the port reduces.
 pub trait Port: Sized {
-    /// The relative error of one addition is at most this.
+    /// A bound on the relative error of one addition.
     const ROUNDOFF: f64;
 
-    /// What [`dot`](Port::dot) gives.
+    /// The result type of [`dot`](Port::dot).
     type Product: bytemuck::Pod + Send + Sync + std::fmt::Debug;
 
-    /// All of `values`, in the order of the tree. Nothing gives the identity.
+    /// Reduces all of `values`, in the order of the tree. No values give the identity.
     fn reduce(operation: Operation, values: &[Self]) -> Self;
 
-    /// The sum of the scaled values or of their squares, in the order of the tree.
+    /// The sum of the scaled values, or of their squares, in the order of the tree.
     fn moment(moment: Moment, scale: f64, values: &[Self]) -> f64;
 
-    /// The sum of the products, in the order of the tree. Of two arrays of one length.
+    /// The sum of the products of two arrays of the same length, in the order of the tree.
     fn dot(x: &[Self], y: &[Self]) -> Self::Product;
 
-    /// The index of the first extreme element: NaN where there is one.
+    /// The index of the first extreme element; if there is a NaN, that of the first NaN.
     fn position(extremum: Extremum, values: &[Self]) -> Option<usize>;
 }
 
-/// What all types have in common.
+/// Defines the functions that all types share.
 macro_rules! common {
     ($type:ident) => {
         fn moment(moment: Moment, scale: f64, values: &[Self]) -> f64 {
@@ -148,7 +148,7 @@ floats! {
     f64: one_nan_f64;
 }
 
-/// Of the many NaN one, since processors disagree about which NaN an operation gives.
+/// Replaces any NaN by the same one, because processors differ in which NaN an operation returns.
 fn one_nan_f32(total: f32) -> f32 {
     if total.is_nan() { f32::NAN } else { total }
 }

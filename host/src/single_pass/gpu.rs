@@ -1,4 +1,4 @@
-//! Launches of the kernels, on a CUDA device or on the emulator.
+//! Launches the single-pass reduction kernels, on a CUDA device or on the emulator.
 
 use super::cpu::Port;
 use super::kinds::{Extremum, Moment, Operation};
@@ -11,27 +11,27 @@ use gpu_kernels::reduction::partition::Partition;
 use gpu_kernels::reduction::{arg_extremum::*, dot::*, moment::*, single_pass::*};
 use gpu_kernels::registry::{Entry, Problem, Registered};
 
-/// Types that the kernels reduce.
+/// A type that the kernels reduce.
 pub trait SinglePassKernels: Element + Port {
     /// The kernel of `operation` for this type.
     fn elements(operation: Operation) -> Entry;
 
-    /// The kernel of moments.
+    /// The kernel for moments.
     const MOMENT: Entry;
 
-    /// The kernel of dot products.
+    /// The kernel for dot products.
     const DOT: Entry;
 
-    /// The kernel of positions of extrema.
+    /// The kernel for argmin and argmax.
     const ARG_EXTREMUM: Entry;
 
-    /// Launches a kernel, once.
+    /// Launches a kernel.
     fn launch(ready: Ready<'_, Self>) -> Result<(), Error>;
 }
 
 /// A reduction whose buffers fit, with the division of its arrays and the number of blocks, at most
-/// one for each chunk. The workspace is long enough and zero, except perhaps for the first ticket.
-/// The kernel may be launched on them. Only [`Workspace`] makes this type.
+/// one per chunk. The workspace is long enough and zero, except possibly for the first ticket. The
+/// kernel may be launched on them. Only [`Workspace`] can make this type.
 #[derive(Debug)]
 pub struct Ready<'a, T: SinglePassKernels> {
     reduce: Reduce<'a, T>,
@@ -40,18 +40,18 @@ pub struct Ready<'a, T: SinglePassKernels> {
     workspace: &'a mut Buffer<u64>,
 }
 
-/// The kernels' workspace, kept from launch to launch.
+/// The kernels' workspace, which is kept between launches.
 #[derive(Debug, Default)]
 pub(super) struct Workspace {
-    /// All zero whenever no launch is under way, unless `dirty`.
+    /// All zero when no launch is running, unless `dirty`.
     words: Option<Buffer<u64>>,
-    /// A launch was stopped, who knows where.
+    /// A launch was stopped at an unknown point.
     dirty: bool,
 }
 
 impl Workspace {
-    /// Launches with at most `blocks` blocks, on chunks of this many tiles or, with `None`, of as
-    /// many as the library chooses.
+    /// Launches a reduction with at most `blocks` blocks, on chunks of `tiles` tiles or, with
+    /// `None`, of the library's default number.
     pub(super) fn launch<T: SinglePassKernels>(
         &mut self,
         checked: Checked<'_, T>,
@@ -78,19 +78,19 @@ impl Workspace {
         launched
     }
 
-    /// The result of each chunk of this many tiles, in 32-bit words, of a launch with at most
+    /// The result of each chunk of `tiles` tiles, in 32-bit words, from a launch with at most
     /// `blocks` blocks. Waits for it. `None` for a single chunk, whose result is the whole.
     ///
     /// The kernels leave a chunk's result in its slot; the block with the last ticket collects and
-    /// clears them. Here the tickets begin beyond the last: no block has it, and all slots stay
-    /// full.
+    /// clears all slots. Here the tickets begin after the last: no block gets it, and all slots
+    /// stay full.
     pub(super) fn chunks<T: SinglePassKernels>(
         &mut self,
         checked: Checked<'_, T>,
         tiles: u32,
         blocks: u32,
     ) -> Result<Option<Vec<u32>>, Error> {
-        /// A full slot's flag, above the 32 bits of each word.
+        /// The flag of a full slot, above the 32 bits of each word.
         const FULL: u64 = 1 << 32;
         let reduce = checked.into_inner();
         let n = reduce.values().len();
@@ -119,8 +119,8 @@ impl Workspace {
         Ok(Some(left.into_iter().map(|word| word as u32).collect()))
     }
 
-    /// Makes it for the widest results of elements of `T` that are cut like this: an element
-    /// and its index.
+    /// Allocates the workspace for the largest results of elements of `T` in this partition: an
+    /// element and its index.
     pub(super) fn reserve<T: Element>(
         &mut self,
         device: &Device,
@@ -133,7 +133,7 @@ impl Workspace {
         Ok(())
     }
 
-    /// At least `len` words, all zero, where these values are.
+    /// At least `len` zero words on the device of `values`.
     fn take<T: Element>(&mut self, values: &Buffer<T>, len: usize) -> Result<Buffer<u64>, Error> {
         match self.words.take() {
             Some(mut words) if words.len() >= len && words.device() == values.device() => {
@@ -147,7 +147,7 @@ impl Workspace {
     }
 }
 
-/// Launches `$kernel` with the arrays (as the kernel's type of the same bits), the sizes, its
+/// Launches `$kernel` with the arrays (as the kernel's type with the same bits), the sizes, its
 /// special arguments, the workspace and the result.
 macro_rules! launch {
     ($kernel:ident, $ready:expr, [$($array:ident),+] of $bits:ty, ($($special:expr),*), $result:ident of $output:ty) => {{
@@ -155,15 +155,14 @@ macro_rules! launch {
         let (tiles, chunks) = (partition.tiles(), partition.chunks());
         let device = workspace.device().clone();
         launch!(@first n $($array)+);
-        // SAFETY: `Ready` says that the buffers are on `device`, those that are written
-        // being borrowed mutably and so distinct, and that all are of the lengths that the
-        // kernel asks for, the workspace being zero, or with a first ticket beyond the last, so
-        // that no block collects what all have posted; every allocation is aligned to 16
-        // bytes. The partition is one of `n >= 1` elements, the geometry at most a block
-        // for each of its chunks. Blocks that have begun run to their end on every device:
-        // on a GPU they have their place on a multiprocessor, on the emulator their thread.
-        // A kernel of another type is one for integers of the same size, every pattern of
-        // whose bits is a value.
+        // SAFETY: `Ready` guarantees that the buffers are on `device`. The written buffers are
+        // borrowed mutably, so they are distinct. All have the lengths that the kernel requires.
+        // The workspace is zero, or has a first ticket beyond the last, in which case no block
+        // collects the posted results; every allocation is aligned to 16 bytes. The partition is
+        // one of `n >= 1` elements, and the geometry has at most a block for each of its chunks.
+        // Blocks that have begun run to their end on every device: a GPU gives them their place on
+        // a multiprocessor, the emulator their thread. A kernel of another type is one for integers
+        // of the same size, for which every bit pattern is a value.
         unsafe {
             $(let $array = In::<$bits>::from_raw($array.device_address(), n);)+
             let result = Out::<$output>::from_raw($result.device_address(), 1);
@@ -231,7 +230,7 @@ macro_rules! single_pass {
     )*};
 }
 
-/// The sign bits of integers: with them turned round, negative integers come first.
+/// The sign bits of integers: with them inverted, negative integers come first.
 const SIGN_32: u32 = 1 << 31;
 const SIGN_64: u64 = 1 << 63;
 

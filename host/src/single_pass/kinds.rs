@@ -1,8 +1,8 @@
-//! What the reductions in a single pass are: their kinds and names.
+//! The kinds of single-pass reductions and their names.
 
 use std::fmt;
 
-/// The kinds of reductions.
+/// The kinds of reductions to an element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Operation {
     /// The sum.
@@ -14,10 +14,10 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// All of them.
+    /// All three.
     pub const ALL: [Self; 3] = [Self::Sum, Self::Min, Self::Max];
 
-    /// Its name: `sum`, `min` or `max`.
+    /// The operation's name: `sum`, `min` or `max`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -27,7 +27,7 @@ impl Operation {
         }
     }
 
-    /// The name that errors speak of.
+    /// The name in errors.
     pub(super) const fn full_name(self) -> &'static str {
         match self {
             Self::Sum => "reduction: sum",
@@ -43,7 +43,7 @@ impl fmt::Display for Operation {
     }
 }
 
-/// Which extreme element is looked for.
+/// The kind of extreme element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Extremum {
     /// The least.
@@ -64,7 +64,7 @@ impl Extremum {
     }
 }
 
-/// The terms of sums in f64: the elements or their squares.
+/// The terms of a sum in f64: the elements or their squares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Moment {
     /// The elements, for a mean.

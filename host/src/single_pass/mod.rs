@@ -1,7 +1,7 @@
-//! Reductions by one launch each: [`SinglePass`].
+//! Reduces buffers with one launch each: [`SinglePass`].
 //!
-//! They belong to the family [`reduction`](crate::reduction), and are here for all families that
-//! reduce their results.
+//! These reductions belong to the family [`reduction`](crate::reduction), but are here for all
+//! families that reduce their results.
 
 mod cpu;
 mod gpu;
@@ -16,24 +16,24 @@ pub use gpu_kernels::reduction::partition::Partition;
 pub use kinds::{Extremum, Moment, Operation};
 pub(crate) use reduce::Reduce;
 
-/// Reductions of buffers of one device, each by a single launch of a kernel, or by a port
-/// on the CPU; with the workspace of the kernels.
+/// Reduces buffers on one device, each with a single launch of a kernel or, on the CPU, with a
+/// port; holds the workspace of the kernels.
 ///
-/// Each takes a buffer of one element for its result. On a CUDA device it queues one launch
-/// and does not wait for it.
+/// Each method takes a buffer of one element for its result. On a CUDA device it enqueues one
+/// launch and does not wait.
 #[derive(Debug)]
 pub(crate) struct SinglePass<T: SinglePassKernels> {
     device: Device,
     /// The most blocks of a launch.
     blocks: u32,
-    /// The tiles of a chunk, where they differ from [`Partition::of`].
+    /// The tiles of a chunk, if they differ from [`Partition::of`].
     tiles: Option<u32>,
     workspace: Workspace,
     element: std::marker::PhantomData<fn(T)>,
 }
 
 impl<T: SinglePassKernels> SinglePass<T> {
-    /// For buffers of this device.
+    /// Reductions of buffers on this device.
     pub(crate) fn new(device: &Device) -> Self {
         Self {
             device: device.clone(),
@@ -44,20 +44,19 @@ impl<T: SinglePassKernels> SinglePass<T> {
         }
     }
 
-    /// The same with at most `blocks` blocks in a launch; a device whose grids are smaller
-    /// refuses the launch.
+    /// Sets the most blocks of a launch; a device with smaller grids refuses the launch.
     pub(crate) fn with_blocks(mut self, blocks: u32) -> Self {
         self.blocks = blocks;
         self
     }
 
-    /// The same with chunks of `tiles` tiles: another tree, and other bits.
+    /// Sets chunks of `tiles` tiles: another tree, with other bits.
     pub(crate) fn with_tiles(mut self, tiles: Option<u32>) -> Self {
         self.tiles = tiles;
         self
     }
 
-    /// Makes the workspace for arrays of up to `n` elements.
+    /// Allocates the workspace for arrays of up to `n` elements.
     pub(crate) fn reserve(&mut self, n: usize) -> Result<(), Error> {
         let partition = match self.tiles {
             None => most_chunks(n, size_of::<T>()),
@@ -71,7 +70,7 @@ impl<T: SinglePassKernels> SinglePass<T> {
         &self.device
     }
 
-    /// A sum or an extremum.
+    /// Computes a sum or an extremum.
     pub(crate) fn elements(
         &mut self,
         operation: Operation,
@@ -85,7 +84,7 @@ impl<T: SinglePassKernels> SinglePass<T> {
         })
     }
 
-    /// The results of the chunks of this many tiles, on a device that runs kernels. Waits for them.
+    /// The results of the chunks of `tiles` tiles, on a device that runs kernels. Waits for them.
     pub(crate) fn chunks<V: Element>(
         &mut self,
         tiles: u32,
@@ -102,8 +101,8 @@ impl<T: SinglePassKernels> SinglePass<T> {
         }
     }
 
-    /// The sum of the elements or of their squares, in f64; each is first multiplied by
-    /// `scale`, a power of two.
+    /// Computes the sum of the elements or of their squares, in f64; each element is first
+    /// multiplied by `scale`, a power of two.
     pub(crate) fn moment(
         &mut self,
         moment: Moment,
@@ -119,7 +118,7 @@ impl<T: SinglePassKernels> SinglePass<T> {
         })
     }
 
-    /// A dot product.
+    /// Computes a dot product.
     pub(crate) fn dot(
         &mut self,
         x: &Buffer<T>,
@@ -129,7 +128,7 @@ impl<T: SinglePassKernels> SinglePass<T> {
         self.run(Reduce::Dot { x, y, result })
     }
 
-    /// The index of the first extreme element.
+    /// Finds the index of the first extreme element.
     pub(crate) fn place(
         &mut self,
         extremum: Extremum,
@@ -152,8 +151,8 @@ impl<T: SinglePassKernels> SinglePass<T> {
     }
 }
 
-/// The number that `reduce` leaves in a buffer of one element, which is kept in `result`
-/// from call to call. Waits for it.
+/// Calls `reduce` with a buffer of one element and returns the number that it leaves there. The
+/// buffer is kept in `result` between calls. Waits for the number.
 pub(crate) fn read<R: Element>(
     result: &mut Option<Buffer<R>>,
     device: &Device,
@@ -169,10 +168,10 @@ pub(crate) fn read<R: Element>(
     Ok(value[0])
 }
 
-/// How the array of `n` elements or fewer is cut that has the most chunks.
+/// Of all arrays of at most `n` elements, the partition of the one with the most chunks.
 ///
-/// Chunks become longer, and fewer, each time the number of tiles is 4 times as large. So the most
-/// chunks are those of `n` elements, or those just before the last such step.
+/// Each time the number of tiles grows by a factor of 4, chunks become longer and fewer. So the
+/// maximum is at `n` elements, or just before the last such step.
 fn most_chunks(n: usize, size: usize) -> Partition {
     let whole = Partition::of(n, size);
     let tiles = n.div_ceil(whole.lanes());

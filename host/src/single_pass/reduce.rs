@@ -1,4 +1,4 @@
-//! A reduction with its buffers, and whether they fit it.
+//! A reduction with its buffers, and the check that they fit.
 
 use super::cpu::Port;
 use super::kinds::{Extremum, Moment, Operation};
@@ -7,7 +7,7 @@ use crate::error::require_finite;
 use crate::{Buffer, Device, Element, Error};
 use bytemuck::Zeroable;
 
-/// A reduction: its inputs, and the buffer of the result.
+/// A reduction: its inputs, and the buffer for the result.
 #[derive(Debug)]
 pub enum Reduce<'a, T: Element + Port> {
     /// The elements themselves.
@@ -16,7 +16,7 @@ pub enum Reduce<'a, T: Element + Port> {
         values: &'a Buffer<T>,
         result: &'a mut Buffer<T>,
     },
-    /// The elements times a power of two, or their squares.
+    /// The elements times a power of two, or the squares of these products.
     Moment {
         moment: Moment,
         scale: f64,
@@ -29,7 +29,7 @@ pub enum Reduce<'a, T: Element + Port> {
         y: &'a Buffer<T>,
         result: &'a mut Buffer<T::Product>,
     },
-    /// The place of an extreme element.
+    /// The index of an extreme element.
     Place {
         extremum: Extremum,
         values: &'a Buffer<T>,
@@ -37,13 +37,13 @@ pub enum Reduce<'a, T: Element + Port> {
     },
 }
 
-/// A reduction whose buffers fit: they are on one device, the input is not empty, two
-/// inputs have one length, and the result has one element. Only the check makes one.
+/// A reduction whose buffers fit: they are on one device, the input is not empty, two inputs have
+/// the same length, and the result has one element. Only the check can make this type.
 #[derive(Debug)]
 pub struct Checked<'a, T: Element + Port>(Reduce<'a, T>);
 
 impl<'a, T: Element + Port> Reduce<'a, T> {
-    /// What errors call it.
+    /// The name in errors.
     const fn name(&self) -> &'static str {
         match self {
             Self::Elements { operation, .. } => operation.full_name(),
@@ -53,7 +53,7 @@ impl<'a, T: Element + Port> Reduce<'a, T> {
         }
     }
 
-    /// The input, one of two.
+    /// The input, or the first of two.
     pub(super) const fn values(&self) -> &'a Buffer<T> {
         match self {
             Self::Elements { values, .. }
@@ -63,7 +63,7 @@ impl<'a, T: Element + Port> Reduce<'a, T> {
         }
     }
 
-    /// Bytes of a value while it is reduced; argmin and argmax have an element and its index.
+    /// Bytes of a value during the reduction; argmin and argmax have an element and its index.
     pub(super) const fn combined_bytes(&self) -> usize {
         match self {
             Self::Elements { .. } => size_of::<T>(),
@@ -73,8 +73,8 @@ impl<'a, T: Element + Port> Reduce<'a, T> {
         }
     }
 
-    /// Whether everything is on this device and fits. Where nothing is reduced to 0, that
-    /// is done, and `None` is left to do.
+    /// Checks that everything is on this device and fits. If the input is empty and the result is
+    /// 0, it writes that and returns `None`.
     pub(super) fn check(self, device: &Device) -> Result<Option<Checked<'a, T>>, Error> {
         let operation = self.name();
         device.require("reduction: values", self.values())?;
@@ -115,7 +115,7 @@ impl<'a, T: Element + Port> Reduce<'a, T> {
     }
 }
 
-/// Whether the result is on this device and has one element.
+/// Checks that the result is on this device and has one element.
 fn one_element<R: Element>(
     device: &Device,
     operation: &'static str,
@@ -138,12 +138,12 @@ impl<'a, T: Element + Port> Checked<'a, T> {
         self.0
     }
 
-    /// Reduces by the port, if the buffers are memory of the host; else gives itself back.
+    /// Reduces with the port if the buffers are in host memory; otherwise returns itself.
     pub(super) fn on_host(mut self) -> Option<Self> {
         self.by_port().is_none().then_some(self)
     }
 
-    /// `None`: the buffers are on a device.
+    /// Returns `None` if the buffers are on a device.
     fn by_port(&mut self) -> Option<()> {
         match &mut self.0 {
             Reduce::Elements {
@@ -172,7 +172,7 @@ impl<'a, T: Element + Port> Checked<'a, T> {
                 values,
                 result,
             } => {
-                // An extreme element is one of them.
+                // An extreme element is one of the elements, so its index exists.
                 let place = T::position(*extremum, values.as_host_slice()?).unwrap_or(0);
                 result.as_host_mut_slice()?[0] = place as u64;
             }

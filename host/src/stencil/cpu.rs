@@ -1,11 +1,12 @@
-//! Stencils on the CPU: passes over the fields, each of one step or of several, by tiles on all
-//! cores.
+//! Runs stencils on the CPU: passes over the fields, each of one or several steps, tile by tile on
+//! all cores.
 //!
-//! - A tile has rows of some planes. Each thread goes through a tile along the slowest axis. A tile is
-//!   so narrow that the planes that are read stay in the second-level cache.
-//! - A pass of several steps takes a tile through all of them before the next tile. A plane of level t
-//!   has the values after t steps. It is computed as soon as the planes of level t - 1 around it exist.
-//!   A scratch in the cache keeps the planes of each level that are still needed:
+//! - A tile consists of some rows of some planes. Each thread walks through a tile along the
+//!   slowest axis. A tile is narrow enough that the planes being read stay in the second-level
+//!   cache.
+//! - A pass of several steps takes a tile through all of them before the next tile. A plane of
+//!   level t has the values after t steps. It is computed as soon as the planes of level t - 1
+//!   around it exist. A scratch in the cache keeps the planes of each level that are still needed:
 //!
 //!   ```text
 //!        plane  s-3  s-2  s-1   s
@@ -15,15 +16,16 @@
 //!   level 3      x'                  into the new fields
 //!   ```
 //!
-//!   Around its own points a tile also computes the points of lower levels that they need, which its
-//!   neighbours compute too. Beyond a periodic end it continues as if the axis had no end.
-//! - Fields in the plane are computed row by row or, where some rows of all levels fit in the cache,
+//!   Around its own points a tile also computes those points of lower levels that they depend on;
+//!   its neighbours compute them too. Beyond a periodic end the tile continues as if the axis had
+//!   no end.
+//! - Fields with two axes are computed row by row or, if some rows of all levels fit in the cache,
 //!   level by level.
-//! - Results that are too large to stay in a cache are written by non-temporal stores, from a buffer in
-//!   the first-level cache.
+//! - Results that are too large to stay in a cache are written with non-temporal stores, from a
+//!   buffer in the first-level cache.
 //!
-//! A point's operations are the update's, on the same numbers, whatever the division of a pass, so the
-//! bits are those of the kernels.
+//! A point's operations are the update's, on the same numbers, however the pass is divided, so the
+//! bits equal those of the kernels.
 #![forbid(unsafe_code)]
 
 use super::number::Number;
@@ -38,31 +40,31 @@ use std::mem::take;
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Points of a run of rows, which stay in the first-level cache.
+/// Points of a run of rows, which fits in the first-level cache.
 const RUN: usize = 4096;
 
-/// Rows that are longer are stored into the caches.
+/// Longer rows are stored with ordinary stores.
 const LONGEST_STREAMED: usize = 1 << 15;
 
-/// Pieces of a pass for each thread, so that one that is slower does not decide.
+/// Pieces of a pass per thread, enough that one slow thread does not delay the pass.
 const PIECES_PER_THREAD: usize = 4;
 
-/// How many times as thick as what its neighbours compute as well a piece is, at least.
+/// A piece is at least this many times as thick as the part that its neighbours compute too.
 const THICK: usize = 8;
 
-/// A pass takes several steps only of updates that read no further than this.
+/// Passes of several steps are only for updates with at most this radius.
 const NEAR: usize = 2;
 
-/// What decides how passes are cut up.
+/// The limits that determine how a pass is divided.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
-    /// The most steps of a pass, in the plane and in space.
+    /// The most steps of a pass, for two axes and for three.
     depth: [usize; 2],
-    /// Bytes of the planes of all levels that are kept.
+    /// Bytes for the planes of all levels that a thread keeps.
     scratch_bytes: usize,
-    /// Bytes of the planes that a tile is computed from.
+    /// Bytes of the planes from which a tile is computed.
     tile_bytes: usize,
-    /// Points, each counted for each step, that are worth a thread.
+    /// The number of points, counted once per step, for which another thread is worthwhile.
     points_per_thread: usize,
 }
 
@@ -77,28 +79,29 @@ impl Default for Limits {
     }
 }
 
-/// What all passes over the fields of a plan have in common.
+/// The state that all passes over the fields of a plan share.
 #[derive(Debug)]
 pub(super) struct Passes<T, const INPUTS: usize> {
     layout: Layout<T, INPUTS>,
     dimensions: usize,
-    /// Of each field, along each axis.
+    /// The ends of each field along each axis.
     ends: [[End; 3]; INPUTS],
-    /// For each field and end of y and z, a row of the value beyond it, if there is one.
+    /// For each field and each end of y and z: a row of the value beyond it, if there is one.
     beyond: Vec<Vec<T>>,
     limits: Limits,
-    /// What threads work in, one each, while no pass has them. They may hold anything.
+    /// The threads' scratch memory, one each, while no pass uses it. The contents are arbitrary.
     scratches: Mutex<Vec<Vec<T>>>,
 }
 
-/// What the ends of an axis are to a tile.
+/// How a tile gets the values beyond the ends of an axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
-    /// The axis goes on as it began.
+    /// Periodic: the axis continues at its other end.
     Around,
-    /// What lies beyond is an image of points near by, or a value.
+    /// The values are images of points near the end, or a constant.
     Near,
-    /// What lies beyond is at the other end, but is not what follows there.
+    /// The values are at the other end, but the axis does not continue there: the end point is
+    /// stored twice.
     Far,
 }
 
@@ -112,19 +115,19 @@ impl End {
     }
 }
 
-/// How the points of fields lie to a pass.
+/// The rows and planes of fields, as a pass sees them.
 #[derive(Debug, Clone, Copy)]
 struct Geometry {
-    /// Points along x, rows of a plane, planes.
+    /// Points along x, rows of a plane, and planes.
     extents: [usize; 3],
     /// The axes of rows and of planes.
     axes: [usize; 2],
-    /// How far updates read along them.
+    /// The radii of updates along these axes.
     radii: [usize; 2],
 }
 
 impl Geometry {
-    /// In the plane, the slowest axis is that of rows, or that of planes of one row.
+    /// For two axes, rows lie either in one plane (`by_rows` is false) or in a plane each.
     fn new(extents: [u32; 3], reach: &[Reach], dimensions: usize, by_rows: bool) -> Self {
         let [nx, ny, nz] = extents.map(|extent| extent as usize);
         let [y, z] = [furthest(reach, 1), furthest(reach, 2)];
@@ -140,12 +143,12 @@ impl Geometry {
         }
     }
 
-    /// Planes of a level that are kept.
+    /// The number of planes of a level that are kept.
     const fn kept(&self) -> usize {
         2 * self.radii[1] + 1
     }
 
-    /// Levels that are kept of a pass: of planes that are computed whole the last one is enough.
+    /// The number of levels that a pass keeps: for planes computed whole, the latest is enough.
     const fn levels(&self, depth: usize) -> usize {
         if self.radii[1] == 0 && depth > 3 {
             2
@@ -155,17 +158,17 @@ impl Geometry {
     }
 }
 
-/// How a pass is cut up.
+/// How a pass is divided.
 #[derive(Debug, Clone, Copy)]
 struct Cut {
     geometry: Geometry,
-    /// Steps, at least one.
+    /// The number of steps, at least one.
     depth: usize,
-    /// Rows and planes of a piece.
+    /// The rows and planes of a piece.
     piece: [usize; 2],
     threads: usize,
     stores: Stores,
-    /// Elements of a kept plane, of the planes of a level, and of what is stored at once.
+    /// The elements of a kept plane, of the planes of a level, and of what is stored at once.
     plane: usize,
     level: usize,
     run: usize,
@@ -173,7 +176,7 @@ struct Cut {
 
 impl Cut {
     /// For passes of `depth` steps over tiles of up to `tile` rows. `inputs` and `outputs` are the
-    /// numbers of fields, `element` the bytes of an element.
+    /// numbers of fields, `element` is the size of an element in bytes.
     fn new(
         geometry: Geometry,
         depth: usize,
@@ -192,7 +195,7 @@ impl Cut {
         let [thick_rows, thick_planes] = geometry
             .radii
             .map(|radius| (THICK * radius * (depth - 1)).max(1));
-        // Rows of a single plane are all that there is to share out.
+        // In a single plane only its rows can be divided among threads.
         let tile = match planes {
             1 => tile.min(rows.div_ceil(pieces).max(thick_rows)),
             _ => tile,
@@ -223,13 +226,13 @@ impl Cut {
         }
     }
 
-    /// Elements of what a thread works in.
+    /// The elements of a thread's scratch.
     const fn scratch(&self, outputs: usize) -> usize {
         self.geometry.levels(self.depth) * self.level + outputs * self.run
     }
 }
 
-/// One pass from fields to what they become, whose update is compiled where it is made.
+/// A function that runs one pass. The update is compiled where the function pointer is made.
 pub(super) type Pass<U, T, const INPUTS: usize, const OUTPUTS: usize> = fn(
     &Passes<T, INPUTS>,
     U,
@@ -239,18 +242,18 @@ pub(super) type Pass<U, T, const INPUTS: usize, const OUTPUTS: usize> = fn(
     [&mut [T]; OUTPUTS],
 ) -> Result<(), Error>;
 
-/// Points of an output whose values are given.
+/// Points of an output with given values.
 pub(super) struct Given<'a, T> {
     pub(super) output: usize,
-    /// The elements, which ascend.
+    /// The indices of the elements, ascending.
     pub(super) at: &'a [u64],
     /// Their values after each step of the pass.
     pub(super) values: Vec<&'a [T]>,
 }
 
 impl<T: Copy> Given<'_, T> {
-    /// Overwrites its points among these rows of a plane, which may be beyond periodic ends: `out`
-    /// has them after `level` steps.
+    /// Overwrites the given points among these rows of a plane, which may be beyond periodic ends.
+    /// `out` holds the rows' values after `level` steps.
     fn put(
         &self,
         geometry: &Geometry,
@@ -264,7 +267,7 @@ impl<T: Copy> Given<'_, T> {
         let mut left = out;
         let mut j = rows.start;
         while j < rows.end {
-            // Rows up to the end of the axis follow each other.
+            // Rows up to the end of the axis are consecutive.
             let row = wrapped(j, all) as usize;
             let count = ((rows.end - j) as usize).min(all - row);
             let (now, later) = left.split_at_mut(count * nx);
@@ -292,7 +295,7 @@ impl<T: Number, const INPUTS: usize> Passes<T, INPUTS> {
             beyond.push(row);
         }
         let ends = ends.map(|ends| {
-            // A single point, whose ends nothing lies beyond, where there is no third axis.
+            // A missing third axis counts as a single point with nothing beyond its ends.
             std::array::from_fn(|axis| ends.get(axis).map_or(End::Near, |ends| End::of(*ends)))
         });
         Ok(Self {
@@ -305,7 +308,7 @@ impl<T: Number, const INPUTS: usize> Passes<T, INPUTS> {
         })
     }
 
-    /// From now on these lie beyond the ends; the layout has them, and the same extents.
+    /// Replaces the values beyond the ends by those of `layout`, which has the same extents.
     pub(super) fn set_ends<const D: usize>(
         &mut self,
         layout: Layout<T, INPUTS>,
@@ -317,7 +320,8 @@ impl<T: Number, const INPUTS: usize> Passes<T, INPUTS> {
         Ok(())
     }
 
-    /// The most steps of a pass, and how it is cut up, if it is to have `steps` or fewer.
+    /// The division of passes of at most `steps` steps, with the largest possible number of steps
+    /// per pass.
     fn cut<U, const OUTPUTS: usize>(&self, steps: usize) -> Cut
     where
         U: PointUpdate<T, INPUTS, OUTPUTS>,
@@ -344,7 +348,7 @@ impl<T: Number, const INPUTS: usize> Passes<T, INPUTS> {
                     if tile >= thick.min(geometry.extents[1]) {
                         return cut(geometry, depth, tile);
                     }
-                    // In the plane there is a way that keeps fewer rows.
+                    // Two axes have another division, which keeps fewer rows.
                     if self.dimensions == 2 && !by_rows {
                         break;
                     }
@@ -360,7 +364,7 @@ impl<T: Number, const INPUTS: usize> Passes<T, INPUTS> {
             2 => usize::MAX,
             _ => limits.tile_bytes / (planes * self.layout.extents[0] as usize * element),
         };
-        // Rows beside the tile are read as well.
+        // The rows next to the tile are read too.
         cut(
             geometry,
             1,
@@ -368,8 +372,8 @@ impl<T: Number, const INPUTS: usize> Passes<T, INPUTS> {
         )
     }
 
-    /// Whether a pass may take several steps: outputs are all that changes, are near by, and
-    /// those beyond the ends are known in the tile.
+    /// Whether a pass may take several steps: the outputs are the only changing fields, the
+    /// update's radius is small, and a tile contains or knows all values beyond the ends.
     fn may_take_several<U, const OUTPUTS: usize>(&self) -> bool
     where
         U: PointUpdate<T, INPUTS, OUTPUTS>,
@@ -383,17 +387,17 @@ impl<T: Number, const INPUTS: usize> Passes<T, INPUTS> {
             })
     }
 
-    /// The steps of a pass if there are `steps` to be taken.
+    /// The number of steps of the next pass, if `steps` steps remain.
     pub(super) fn depth<U, const OUTPUTS: usize>(&self, steps: usize) -> usize
     where
         U: PointUpdate<T, INPUTS, OUTPUTS>,
     {
-        // Equal numbers, without a pass of few.
+        // Passes of equal depth, without a short one at the end.
         let most = self.cut::<U, OUTPUTS>(steps).depth;
         steps.div_ceil(steps.div_ceil(most))
     }
 
-    /// Allocates what passes of up to `steps` steps work in.
+    /// Allocates the scratch memory for passes of up to `steps` steps.
     pub(super) fn reserve<U, const OUTPUTS: usize>(&self, steps: usize) -> Result<(), Error>
     where
         U: PointUpdate<T, INPUTS, OUTPUTS>,
@@ -403,8 +407,8 @@ impl<T: Number, const INPUTS: usize> Passes<T, INPUTS> {
         Ok(())
     }
 
-    /// A scratch for each thread of a pass, of the length it needs: those that there are, and new
-    /// ones where some are missing.
+    /// A scratch of the required length for each thread of a pass: existing ones, and new ones
+    /// where some are missing.
     fn lend(&self, cut: &Cut, outputs: usize) -> Result<Vec<Vec<T>>, Error> {
         let len = cut.scratch(outputs);
         let mut lent = Vec::new();
@@ -434,8 +438,8 @@ impl<T: Number, const INPUTS: usize> Passes<T, INPUTS> {
     }
 }
 
-/// A pass of `depth` steps, which [`Passes::depth`] has given. All fields have the layout's points.
-/// Points that are `given` have their values after all steps but the last.
+/// Runs a pass of `depth` steps, where `depth` comes from [`Passes::depth`]. All fields have the
+/// layout's points. The `given` points have their values after all steps but the last.
 pub(super) fn pass<T, U, const INPUTS: usize, const OUTPUTS: usize>(
     passes: &Passes<T, INPUTS>,
     update: U,
@@ -457,10 +461,10 @@ where
         .collect();
     threads::share(cut.threads, pieces.len(), |mine| {
         let scratches = || scratches.lock().unwrap_or_else(PoisonError::into_inner);
-        // There is one for each thread, if any are needed.
+        // There is one for each thread, if threads need any.
         let mut scratch = scratches().pop().unwrap_or_default();
         for piece in mine {
-            // Each is taken once.
+            // Each piece is taken once.
             let mut piece = pieces[piece].lock().unwrap_or_else(PoisonError::into_inner);
             let Some(piece) = piece.take() else { continue };
             streamed(|stream| {
@@ -487,7 +491,7 @@ where
     Ok(())
 }
 
-/// Rows of some planes, to be computed by one thread.
+/// Rows of some planes, which one thread computes.
 struct Piece<'out, T, const OUTPUTS: usize> {
     rows: Range<usize>,
     planes: Range<usize>,
@@ -496,15 +500,15 @@ struct Piece<'out, T, const OUTPUTS: usize> {
 
 /// Parts of planes, one after the other.
 struct Planes<'out, T> {
-    /// Elements of each.
+    /// The elements of each part.
     len: usize,
-    /// Where they are: those of a slice follow each other.
+    /// The parts; those in one slice are consecutive.
     slices: std::vec::IntoIter<&'out mut [T]>,
     first: &'out mut [T],
 }
 
 impl<'out, T> Planes<'out, T> {
-    /// The next, which is empty after the last.
+    /// The next part; empty after the last.
     #[inline(always)]
     fn next(&mut self) -> &'out mut [T] {
         if self.first.is_empty() {
@@ -561,7 +565,7 @@ fn pieces<'out, T, const OUTPUTS: usize>(
         .collect()
 }
 
-/// What one thread computes at a time.
+/// The work of one thread on one piece.
 struct Work<'s, 'out, T, U, const INPUTS: usize, const OUTPUTS: usize> {
     passes: &'s Passes<T, INPUTS>,
     cut: &'s Cut,
@@ -604,7 +608,7 @@ where
             std::array::from_fn(|_| chunks.next().unwrap_or_default());
         let mut windows = Windows::<T, INPUTS>::new();
         let around = axes.map(|axis| passes.ends[0][axis] == End::Around);
-        // Rows or planes of a piece and those beside it, as far as there are any.
+        // The rows or planes of a piece and those next to it, within the ends of the axis.
         let wider = |axis: usize, range: &Range<usize>, level: usize| {
             let margin = (radii[axis] * (cut.depth - level)) as i32;
             let (begin, end) = (range.start as i32 - margin, range.end as i32 + margin);
@@ -678,7 +682,8 @@ where
     }
 }
 
-/// Parts `from` and `to`, which differ, of those of `values` that have `len` elements each.
+/// The parts `from` and `to` of `values`, where each part has `len` elements; `from` and `to`
+/// differ.
 #[inline(always)]
 fn two<T>(values: &mut [T], len: usize, from: usize, to: usize) -> (&[T], &mut [T]) {
     let (low, high) = values.split_at_mut(from.max(to) * len);
@@ -689,29 +694,29 @@ fn two<T>(values: &mut [T], len: usize, from: usize, to: usize) -> (&[T], &mut [
     }
 }
 
-/// What a level is computed from.
+/// The values from which a level is computed.
 struct Level<'a, T, const INPUTS: usize> {
     passes: &'a Passes<T, INPUTS>,
     geometry: &'a Geometry,
     inputs: [&'a [T]; INPUTS],
-    /// What outputs are at the level before; none at the first, where they are inputs.
+    /// The outputs at the level before; `None` at the first level, where they are inputs.
     kept: Option<Kept<'a, T>>,
 }
 
-/// Planes of a level.
+/// The kept planes of a level.
 struct Kept<'a, T> {
-    /// Those of each output.
+    /// The planes of each output.
     values: &'a [T],
     states: usize,
     /// Elements of a plane.
     plane: usize,
-    /// The row with which each begins.
+    /// The first row of each plane.
     first: i32,
-    /// Whether what lies beyond the ends of rows, and of planes, is kept like all else.
+    /// Whether rows, and planes, beyond the ends are kept too.
     around: [bool; 2],
 }
 
-/// The place on an axis of `n` that `at` is, if the axis goes on as it began.
+/// The index on a periodic axis of `n` points that `at` stands for.
 #[inline(always)]
 fn wrapped(at: i32, n: usize) -> i32 {
     let n = n as i32;
@@ -723,8 +728,8 @@ fn wrapped(at: i32, n: usize) -> i32 {
 }
 
 impl<'a, T: Number, const INPUTS: usize> Level<'a, T, INPUTS> {
-    /// Row `j` of a plane of a field, which may be beyond their ends, and what follows it: of
-    /// places that are whole offsets from one that is computed.
+    /// Row `j + dj` of plane `s + ds` of a field, both of which may be beyond the ends, and the
+    /// elements after it.
     #[inline(always)]
     fn row(&self, field: usize, [j, s]: [i32; 2], [dj, ds]: [i32; 2]) -> &'a [T] {
         let Geometry {
@@ -763,8 +768,8 @@ impl<'a, T: Number, const INPUTS: usize> Level<'a, T, INPUTS> {
         }
     }
 
-    /// How many rows from `j` to `end` follow each other with all rows they are computed from;
-    /// at least one.
+    /// The number of rows from `j` to `end` that are consecutive, together with all rows from which
+    /// they are computed; at least one.
     #[inline(always)]
     fn together(&self, j: i32, s: i32, end: i32) -> usize {
         let Geometry {
@@ -785,7 +790,7 @@ impl<'a, T: Number, const INPUTS: usize> Level<'a, T, INPUTS> {
     }
 }
 
-/// Rows of a plane to be computed.
+/// Rows of a plane, to be computed.
 struct Plane<'a, S, T, U, const INPUTS: usize> {
     simd: S,
     update: U,
@@ -795,7 +800,7 @@ struct Plane<'a, S, T, U, const INPUTS: usize> {
 }
 
 impl<S: Simd, T: Number, U, const INPUTS: usize> Plane<'_, S, T, U, INPUTS> {
-    /// Computes them.
+    /// Computes the rows.
     #[inline(always)]
     fn compute<const OUTPUTS: usize>(
         &self,
@@ -811,7 +816,7 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Plane<'_, S, T, U, INPUTS> {
         );
     }
 
-    /// Computes them and stores them past the caches.
+    /// Computes the rows and writes them with non-temporal stores.
     #[inline(always)]
     fn stream<'out, const OUTPUTS: usize>(
         &self,
@@ -835,7 +840,7 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Plane<'_, S, T, U, INPUTS> {
         );
     }
 
-    /// Calls `work` for each run of rows that follow each other.
+    /// Calls `work` for each run of consecutive rows.
     #[inline(always)]
     fn runs<'o, const OUTPUTS: usize>(
         &self,
@@ -848,7 +853,7 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Plane<'_, S, T, U, INPUTS> {
             level, rows, plane, ..
         } = self;
         let nx = level.geometry.extents[0];
-        // In the plane the offset along y is one of rows or of planes.
+        // For two axes, an offset along y is either an offset of rows or of planes.
         let by_rows = level.passes.dimensions == 2 && level.geometry.radii[1] == 0;
         let mut found = Rows::new();
         let mut j = rows.start;
@@ -882,8 +887,8 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Plane<'_, S, T, U, INPUTS> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::operation::beyond;
     use super::*;
+    use crate::march::beyond;
     use crate::test_cases;
     use halo_stencil::{Neighbourhood, Real, Value};
 

@@ -1,4 +1,4 @@
-//! Points whose values are given.
+//! Holds points at given values, which may change from step to step.
 
 use super::cpu::Given;
 use super::number::{Number, OPERATION};
@@ -7,34 +7,36 @@ use crate::error::require_finite;
 use crate::{Buffer, Device, DeviceKind, Error, HostBuffer};
 use std::fmt;
 
-/// The most values that are kept of points whose values change, and the most steps they are for.
+/// The most values kept for points whose values change, and the most steps they are kept for.
 const MOST_KEPT: usize = 1 << 22;
 const MOST_STEPS: usize = 16;
 
-/// The steps that the host is ahead of a device, so that neither waits for the other.
+/// The number of steps by which the host runs ahead of a device, so that neither waits for the
+/// other.
 const AHEAD: usize = 4;
 
-/// The value of a point, by its number, after so many steps.
+/// The value of a point, from its index among the held points and the number of steps.
 type ValueOf<T> = Box<dyn Fn(usize, u64) -> T + Send + Sync>;
 
-/// Points of an output, with the values that they have after each step.
+/// Points of an output, with their values after each step.
 pub(super) struct Held<T: Number> {
     output: usize,
     places: Places,
-    /// By the number of steps, in turn; one, if they never change.
+    /// The values, indexed by the number of steps modulo the length; a single buffer if they never
+    /// change.
     slots: Vec<Buffer<T>>,
     changing: Option<Changing<T>>,
 }
 
-/// Values that change from step to step.
+/// The values that change from step to step.
 struct Changing<T: Number> {
     value: ValueOf<T>,
-    /// What each of the slots is copied from.
+    /// The host memory from which each slot is copied.
     staged: Vec<HostBuffer<T>>,
 }
 
 impl<T: Number> Held<T> {
-    /// Elements `at`, which ascend, with values that stay as they are.
+    /// Holds the elements `at`, which must be ascending, at constant values.
     pub(super) fn fixed(
         device: &Device,
         output: usize,
@@ -50,7 +52,8 @@ impl<T: Number> Held<T> {
         })
     }
 
-    /// Elements `at`, which ascend, with what `value` gives for each after each step.
+    /// Holds the elements `at`, which must be ascending, at the values that `value` returns after
+    /// each step.
     pub(super) fn changing(
         device: &Device,
         output: usize,
@@ -58,7 +61,7 @@ impl<T: Number> Held<T> {
         value: ValueOf<T>,
     ) -> Result<Self, Error> {
         let steps = match device.kind() {
-            // As many as a pass takes.
+            // As many as the steps of a pass.
             DeviceKind::Cpu => (MOST_KEPT / at.len().max(1)).clamp(1, MOST_STEPS),
             _ => AHEAD,
         };
@@ -75,12 +78,12 @@ impl<T: Number> Held<T> {
         })
     }
 
-    /// Whose points they are.
+    /// The output whose points are held.
     pub(super) const fn output(&self) -> usize {
         self.output
     }
 
-    /// How many steps in a row it can have the values of.
+    /// The number of consecutive steps whose values fit at the same time.
     pub(super) fn most_steps(&self) -> usize {
         match self.changing {
             Some(_) => self.slots.len(),
@@ -88,8 +91,7 @@ impl<T: Number> Held<T> {
         }
     }
 
-    /// Has the values after step number `step` on the device, without waiting for earlier steps
-    /// that are not long ago.
+    /// Puts the values after step number `step` on the device. Waits only for steps long before it.
     pub(super) fn prepare(&mut self, step: u64) -> Result<(), Error> {
         let slot = self.slot(step);
         let Some(Changing { value, staged }) = &mut self.changing else {
@@ -102,12 +104,13 @@ impl<T: Number> Held<T> {
         self.slots[slot].copy_from_host(&staged[slot])
     }
 
-    /// Writes the values after step number `step` into the output.
+    /// Writes the values after step number `step` to the output.
     pub(super) fn put(&self, step: u64, output: &mut Buffer<T>) -> Result<(), Error> {
         put(self.slots[self.slot(step)].view(..)?, &self.places, output)
     }
 
-    /// The elements and their values after the `depth` steps that follow `taken`, on the CPU.
+    /// The elements, with their values after each of the `depth` steps after step `taken`, on the
+    /// CPU.
     pub(super) fn in_pass(&self, taken: u64, depth: usize) -> Given<'_, T> {
         let after = |step| self.slots[self.slot(step)].as_host_slice();
         let steps = (taken + 1)..=(taken + depth as u64);

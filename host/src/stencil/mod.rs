@@ -1,11 +1,11 @@
-//! Stencils of your own: the update of a point, written once, on all devices.
+//! Runs your own stencils: you write the update of a point once, and it runs on all devices.
 //!
-//! An update is a type with the parameters of an equation that implements [`PointUpdate`]: the new
-//! value of a point from fields at constant offsets. The macro [`stencil!`](macro@stencil) makes
-//! its kernel. [`Stencil`] puts it on a grid, with a boundary for each end of each field;
-//! [`Stencil::plan`] and [`Stencil::start`] run it on a device: by the kernel on GPUs and in the
-//! emulator, by vectors on all cores of a CPU. All devices give the same bits: the order of
-//! operations is the update's, and only its own fused operations are fused.
+//! An update is a type that holds the parameters of an equation and implements [`PointUpdate`]: the
+//! new value of a point from fields at constant offsets. The macro [`stencil!`](macro@stencil)
+//! makes its kernel. [`Stencil`] applies it to a grid, with a boundary for each end of each field;
+//! [`Stencil::plan`] and [`Stencil::start`] run it on a device: with the kernel on GPUs and on the
+//! emulator, with vector code on all cores of a CPU. All devices give the same bits: the update
+//! defines the order of operations, and only its own fused operations are fused.
 //!
 //! ```
 //! use halo_gpu::stencil::{Neighbourhood, PointUpdate, Reach, Stencil, stencil};

@@ -1,11 +1,11 @@
-//! What stencils compute with.
+//! The number types of stencils: `f32` and `f64`.
 
 use crate::scalar::Scalar;
 use halo_stencil::Real;
 
-/// `f32` or `f64`, in fields, in kernels and in the processor's vectors.
+/// `f32` or `f64`: usable in fields, in kernels and in the processor's vectors.
 pub trait Number: Scalar + Real {
-    /// Points of an access of 16 bytes.
+    /// Points of a 16-byte vector.
     #[doc(hidden)]
     const POINTS: usize = 16 / size_of::<Self>();
 }
@@ -13,7 +13,7 @@ pub trait Number: Scalar + Real {
 impl Number for f32 {}
 impl Number for f64 {}
 
-/// What errors call it.
+/// The family's name in errors.
 pub(super) const OPERATION: &str = "stencil";
 
 /// The most fields that an update reads.

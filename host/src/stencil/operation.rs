@@ -1,16 +1,16 @@
-//! `Stencil`: an update on a grid.
+//! Describes a stencil computation: `Stencil`, an update on a grid.
 
 use super::cpu::{self, Pass};
 use super::number::{Number, OPERATION};
 use super::trace;
-use crate::argument::Argument;
-use crate::{Axis, Boundary, Error, Grid, Shape, Shape2, Shape3};
+use crate::march::{blocks_of, layout_of, shape_of};
+use crate::{Axis, Boundary, Error, Grid, Shape};
 use gpu_kernels::registry::Cost;
-use halo_stencil::{Beyond, Blocks, Layout, PointUpdate, blocks, furthest};
+use halo_stencil::{Blocks, Layout, PointUpdate, furthest};
 
 /// An update of the points of a grid, with a boundary for each end of each field.
 ///
-/// `U` is the update, `D` the dimensions of the grid, 2 or 3; `T`, `INPUTS` and `OUTPUTS`
+/// `U` is the update, `D` the number of axes of the grid, 2 or 3; `T`, `INPUTS` and `OUTPUTS`
 /// follow from the update.
 ///
 /// ```
@@ -42,11 +42,12 @@ use halo_stencil::{Beyond, Blocks, Layout, PointUpdate, blocks, furthest};
 pub struct Stencil<U, T, const D: usize, const INPUTS: usize, const OUTPUTS: usize> {
     update: U,
     grid: Grid<D>,
-    /// Of each field, along each axis.
+    /// The boundaries of each field along each axis.
     ends: [[[Boundary; 2]; D]; INPUTS],
     flops_per_point: u64,
-    /// The update on the CPU. It is compiled with [`new`](Self::new): in the library, where that is
-    /// called with a known type, whatever the caller's build.
+    /// The update on the CPU. It is compiled with [`new`](Self::new). If the library itself calls
+    /// `new` with a known type, the code is optimised like the library, whatever the caller's
+    /// build.
     pass: Pass<U, T, INPUTS, OUTPUTS>,
 }
 
@@ -56,12 +57,12 @@ where
     T: Number,
     U: PointUpdate<T, INPUTS, OUTPUTS>,
 {
-    /// `update` at all points of `grid`; its boundaries hold for all fields.
+    /// Applies `update` to all points of `grid`; the grid's boundaries hold for all fields.
     ///
-    /// [`Boundary::OneSided`] is an open end here: beyond it are copies of the last point. A
-    /// field that is read at a place beyond the ends of several axes has the value of x's end
-    /// if that is a Dirichlet boundary, else that of z's, else that of y's; other boundaries
-    /// are images, one axis after the other.
+    /// [`Boundary::OneSided`] is an open end here: the values beyond it are copies of the last
+    /// point. At a place beyond the ends of several axes, a field has the value of x's end if that
+    /// is a Dirichlet boundary, else that of z's, else that of y's; other boundaries are images,
+    /// one axis after the other.
     ///
     /// # Errors
     ///
@@ -94,7 +95,8 @@ where
         Ok(stencil)
     }
 
-    /// The same, with these boundaries for one field at the first and the last point of an axis.
+    /// This stencil with other boundaries for one field, at the first and the last point of an
+    /// axis.
     ///
     /// ```
     /// # use halo_gpu::stencil::{Neighbourhood, PointUpdate, Reach, Stencil};
@@ -122,15 +124,15 @@ where
     ///
     /// # Errors
     ///
-    /// As [`Grid::with_ends`]; [`Error::InvalidParameter`] for a field that the update does
-    /// not read, and for [`Boundary::DirichletOnPoint`].
+    /// As for [`Grid::with_ends`]; [`Error::InvalidParameter`] for a field that the update does not
+    /// read, and for [`Boundary::DirichletOnPoint`].
     pub fn with_ends(
         mut self,
         field: usize,
         axis: Axis,
         ends: [Boundary; 2],
     ) -> Result<Self, Error> {
-        // The grid's checks, of the axis and of the boundaries.
+        // The grid checks the axis and the boundaries.
         let grid = self.grid.with_ends(axis, ends)?;
         require_updated(ends)?;
         let Some(of_field) = self.ends.get_mut(field) else {
@@ -145,8 +147,8 @@ where
         Ok(self)
     }
 
-    /// The boundaries of a field at the first and the last point of an axis; `None` for a field
-    /// or an axis that there is not.
+    /// The boundaries of a field at the first and the last point of an axis; `None` for a field or
+    /// an axis that does not exist.
     #[must_use]
     pub fn ends(&self, field: usize, axis: Axis) -> Option<[Boundary; 2]> {
         self.ends.get(field)?.get(axis.index()).copied()
@@ -158,7 +160,7 @@ where
         &self.update
     }
 
-    /// The same, with other parameters.
+    /// This stencil with other parameters of the update.
     ///
     /// # Errors
     ///
@@ -180,12 +182,12 @@ where
         &self.ends
     }
 
-    /// What takes steps on the CPU.
+    /// The function that takes steps on the CPU.
     pub(super) const fn pass(&self) -> Pass<U, T, INPUTS, OUTPUTS> {
         self.pass
     }
 
-    /// Points along x, y and z.
+    /// The number of points along x, y and z.
     pub(super) fn extents(&self) -> [usize; 3] {
         Axis::ALL.map(|axis| self.grid.extent(axis))
     }
@@ -193,22 +195,17 @@ where
     /// The shape of every field.
     #[must_use]
     pub fn shape(&self) -> Shape {
-        let [nx, ny, nz] = self.extents();
-        if D == 2 {
-            Shape2::new(nx, ny).into()
-        } else {
-            Shape3::new(nx, ny, nz).into()
-        }
+        shape_of(self.extents(), D)
     }
 
-    /// How many points a field has.
+    /// The number of points of a field.
     pub(super) fn points(&self) -> usize {
-        // `new` has found the product to fit.
+        // `new` has checked that the product fits.
         self.extents().iter().product()
     }
 
-    /// The least that a step has to do: each input read once and each output written once, and
-    /// the update's operations on floats, a fused multiply-add being two.
+    /// The least cost of a step: each input is read once and each output written once, plus the
+    /// update's floating-point operations, where a fused multiply-add counts as two.
     #[must_use]
     pub fn cost(&self) -> Cost {
         let points = self.points() as u64;
@@ -218,50 +215,20 @@ where
         }
     }
 
-    /// The launch on a device with this many multiprocessors.
+    /// The blocks of a launch on a device with this many multiprocessors.
     pub(super) fn blocks(&self, multiprocessors: u32) -> Result<Blocks, Error> {
         let radius = furthest(&U::REACH, D - 1);
-        let extents = self.extents();
-        blocks(D, extents, T::POINTS, radius, multiprocessors as usize).ok_or_else(|| {
-            Error::IndexOverflow {
-                quantity: Argument::new(OPERATION, "an extent, or the points of a plane,"),
-                given: self.shape().to_string(),
-                limit: halo_stencil::MAX_EXTENT.into(),
-            }
-        })
+        blocks_of::<T, D>(OPERATION, &self.grid, radius, multiprocessors)
     }
 
-    /// The description of the fields for kernels; `segment` is [`Blocks`]'.
+    /// The description of the fields for kernels; `segment` is that of [`Blocks`].
     pub(super) fn layout(&self, segment: u32) -> Layout<T, INPUTS> {
-        let extents = self.extents().map(|extent| extent as u32);
-        let mut layout = Layout::new(extents, segment);
-        for (field, ends) in self.ends.iter().enumerate() {
-            for (axis, ends) in ends.iter().enumerate() {
-                let ends = ends.map(|boundary| {
-                    let value = T::nearest(boundary.dirichlet_value());
-                    (beyond(boundary), value)
-                });
-                layout = layout.with_ends(field, axis, ends);
-            }
-        }
-        layout
+        let value = |boundary: Boundary| T::nearest(boundary.dirichlet_value());
+        layout_of(&self.grid, &self.ends, segment, value)
     }
 }
 
-/// A boundary, as kernels are told it.
-pub(super) const fn beyond(boundary: Boundary) -> Beyond {
-    match boundary {
-        Boundary::Periodic => Beyond::Periodic,
-        Boundary::PeriodicWithEndpoint => Beyond::PeriodicWithEndpoint,
-        Boundary::Dirichlet(_) => Beyond::Value,
-        Boundary::Neumann => Beyond::MirrorOnPoint,
-        Boundary::NeumannHalfway => Beyond::MirrorHalfway,
-        Boundary::OneSided => Beyond::Copy,
-        Boundary::DirichletOnPoint => unreachable!(), // see `require_updated`
-    }
-}
-
-/// Refuses points that keep their value: all points are updated.
+/// Returns an error for points that keep their values, because a step updates all points.
 fn require_updated(ends: [Boundary; 2]) -> Result<(), Error> {
     if ends.contains(&Boundary::DirichletOnPoint) {
         return Err(Error::InvalidParameter {

@@ -1,11 +1,12 @@
-//! Reads fields point by point, according to the table of [`Boundary`]; ports are written with it.
+//! Reads fields point by point with the rules of [`Boundary`]; CPU ports use it as a plain
+//! reference.
 #![forbid(unsafe_code)]
 
 use super::number::Number;
 use crate::{Axis, Boundary, Grid3};
 use rayon::prelude::*;
 
-/// A field on a grid, which goes on beyond its ends.
+/// A field on a grid, which extends beyond its ends.
 #[derive(Clone, Copy)]
 pub(crate) struct Plain<'f, T> {
     grid: &'f Grid3,
@@ -23,7 +24,7 @@ impl<'f, T: Number> Plain<'f, T> {
         self.values[(k * ny + j) * nx + i]
     }
 
-    /// The value `distance` from a point along an axis.
+    /// The value at distance `distance` from a point along an axis.
     pub(crate) fn along(&self, point: [usize; 3], axis: Axis, distance: i64) -> T {
         let (n, ends) = (self.grid.extent(axis) as i64, self.grid.ends(axis));
         match image(ends, n, point[axis.index()] as i64 + distance) {
@@ -37,7 +38,7 @@ impl<'f, T: Number> Plain<'f, T> {
     }
 }
 
-/// `f` of all points of a grid, x fastest.
+/// `f` at all points of a grid, x fastest.
 pub(crate) fn of_points<T: Send>(grid: &Grid3, f: impl Fn([usize; 3]) -> T + Sync) -> Vec<T> {
     let [nx, ny, nz] = Axis::ALL.map(|axis| grid.extent(axis));
     let point = |at: usize| [at % nx, at / nx % ny, at / (nx * ny)];
@@ -45,7 +46,7 @@ pub(crate) fn of_points<T: Send>(grid: &Grid3, f: impl Fn([usize; 3]) -> T + Syn
     points.map(|at| f(point(at))).collect()
 }
 
-/// The point of an axis of `n` that `place` is, or the value there.
+/// The point of an axis of `n` points that stands for `place`, or the value there.
 fn image(ends: [Boundary; 2], n: i64, place: i64) -> Result<i64, f64> {
     let (end, m) = if place < 0 {
         (ends[0], -place)
@@ -54,7 +55,7 @@ fn image(ends: [Boundary; 2], n: i64, place: i64) -> Result<i64, f64> {
     } else {
         return Ok(place);
     };
-    // Counted from the end that it is beyond.
+    // Counted from the end beyond which the place is.
     let from_end = match end {
         Boundary::Dirichlet(value) => return Err(value),
         _ if n == 1 => 0,

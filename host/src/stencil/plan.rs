@@ -1,4 +1,4 @@
-//! Where and how a stencil runs.
+//! Plans a stencil on a device, and runs its steps.
 
 use super::cpu::{self, Given};
 use super::gpu::{Checked, Launch};
@@ -10,10 +10,10 @@ use crate::{Axis, Boundary, Buffer, Device, DeviceKind, Error};
 use gpu_kernels::registry::Cost;
 use halo_stencil::Compiled;
 
-/// Steps of a [`Stencil`] on a device.
+/// The steps of a [`Stencil`] on a device.
 ///
-/// On CUDA devices its methods queue launches and do not wait for them. They allocate
-/// nothing on any device.
+/// On CUDA devices its methods enqueue launches and do not wait. They do not allocate on any
+/// device.
 #[derive(Debug)]
 pub struct Plan<U, T: Number, const D: usize, const INPUTS: usize, const OUTPUTS: usize> {
     stencil: Stencil<U, T, D, INPUTS, OUTPUTS>,
@@ -37,7 +37,7 @@ where
     ///
     /// # Errors
     ///
-    /// [`Error::IndexOverflow`] for a grid that kernels cannot count,
+    /// [`Error::IndexOverflow`] for a grid that is too large for the kernels' indices,
     /// [`Error::HostOutOfMemory`].
     pub fn plan(&self, device: &Device) -> Result<Plan<U, T, D, INPUTS, OUTPUTS>, Error> {
         let blocks = self.blocks(device.properties().multiprocessors)?;
@@ -57,11 +57,11 @@ where
         })
     }
 
-    /// One step from fields on the host, computed on `device`: the outputs.
+    /// Computes one step on `device` from fields in host memory and returns the outputs.
     ///
     /// # Errors
     ///
-    /// As [`plan`](Self::plan) and [`Plan::step`].
+    /// As for [`plan`](Self::plan) and [`Plan::step`].
     pub fn step_of(
         &self,
         device: &Device,
@@ -87,7 +87,7 @@ where
     }
 }
 
-/// The first `N` of some buffers (there are at least as many), for writing.
+/// The first `N` of at least `N` buffers, mutable.
 pub(super) fn all_of<T: Number, const N: usize>(buffers: &mut [Buffer<T>]) -> [&mut Buffer<T>; N] {
     let mut buffers = buffers.iter_mut();
     std::array::from_fn(|_| match buffers.next() {
@@ -107,13 +107,13 @@ where
         &self.stencil
     }
 
-    /// Where.
+    /// The device of the plan.
     #[must_use]
     pub const fn device(&self) -> &Device {
         &self.device
     }
 
-    /// As [`Stencil::cost`].
+    /// Like [`Stencil::cost`].
     #[must_use]
     pub fn cost(&self) -> Cost {
         self.stencil.cost()
@@ -123,7 +123,7 @@ where
     ///
     /// # Errors
     ///
-    /// As [`Stencil::with_update`].
+    /// As for [`Stencil::with_update`].
     pub fn set_update(&mut self, update: U) -> Result<(), Error> {
         self.stencil = self.stencil.with_update(update)?;
         Ok(())
@@ -134,8 +134,8 @@ where
     ///
     /// # Errors
     ///
-    /// As [`Stencil::with_ends`], and [`Error::HostOutOfMemory`]; the boundaries then stay as
-    /// they were.
+    /// As for [`Stencil::with_ends`], and [`Error::HostOutOfMemory`]; the boundaries are then
+    /// unchanged.
     pub fn set_ends(&mut self, field: usize, axis: Axis, ends: [Boundary; 2]) -> Result<(), Error> {
         let stencil = self.stencil.with_ends(field, axis, ends)?;
         let blocks = stencil.blocks(self.device.properties().multiprocessors)?;
@@ -148,9 +148,9 @@ where
         Ok(())
     }
 
-    /// One step: what the update makes of `inputs` at all points, in `outputs`.
+    /// Takes one step: applies the update to `inputs` at all points and writes `outputs`.
     ///
-    /// Outputs that are inputs as well do not compile:
+    /// An output that is also an input does not compile:
     ///
     /// ```compile_fail,E0502
     /// # use halo_gpu::heat3d::Heat3d;
@@ -167,7 +167,7 @@ where
     /// # Errors
     ///
     /// [`Error::LengthMismatch`], [`Error::ShapeMismatch`] and [`Error::DeviceMismatch`] for
-    /// buffers that do not fit; what a launch can fail with.
+    /// buffers that do not fit; the errors of a launch.
     pub fn step(
         &self,
         inputs: [&Buffer<T>; INPUTS],
@@ -176,7 +176,7 @@ where
         self.pass(1, &[], inputs, outputs)
     }
 
-    /// How many of `steps` steps the next [`pass`](Self::pass) may take.
+    /// The number of steps, of the remaining `steps`, that the next [`pass`](Self::pass) may take.
     pub(super) fn depth(&self, steps: usize) -> usize {
         match &self.by {
             By::Kernel(_) => 1,
@@ -184,7 +184,7 @@ where
         }
     }
 
-    /// Allocates what passes of several steps work in.
+    /// Allocates the scratch memory for passes of several steps.
     pub(super) fn reserve(&self) -> Result<(), Error> {
         match &self.by {
             By::Kernel(_) => Ok(()),
@@ -192,8 +192,8 @@ where
         }
     }
 
-    /// As [`step`](Self::step), of `depth` steps, which [`depth`](Self::depth) has given; points that
-    /// are `given` have their values after all steps but the last.
+    /// Like [`step`](Self::step), but takes `depth` steps, where `depth` comes from
+    /// [`depth`](Self::depth); the `given` points have their values after all steps but the last.
     pub(super) fn pass(
         &self,
         depth: usize,

@@ -1,4 +1,4 @@
-//! Fields that steps go on with.
+//! Runs a stencil step after step on its own fields.
 
 use super::held::Held;
 use super::number::{Number, OPERATION};
@@ -10,37 +10,38 @@ use crate::scalar::Scalar;
 use crate::{Axis, Boundary, Buffer, Device, Error};
 use halo_stencil::Compiled;
 
-/// Fields on a device that a stencil takes from step to step: [`Stencil::start`].
+/// Fields on a device that a stencil advances step by step, from [`Stencil::start`].
 ///
-/// Outputs become inputs by exchange: nothing is copied.
+/// Outputs become inputs by exchanging buffers: nothing is copied.
 #[derive(Debug)]
 pub struct Run<U, T: Number, const D: usize, const INPUTS: usize, const OUTPUTS: usize> {
     plan: Plan<U, T, D, INPUTS, OUTPUTS>,
-    /// The outputs to be written, then the present, then the past: `OUTPUTS` fields each.
+    /// The outputs to be written, then the current fields, then the past ones: `OUTPUTS` fields
+    /// each.
     states: Vec<Buffer<T>>,
     coefficients: Vec<Buffer<T>>,
     held: Vec<Held<T>>,
     steps: u64,
 }
 
-/// How [`Run::steps_until`] ended.
+/// The result of [`Run::steps_until`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Settled {
-    /// Steps that were taken.
+    /// The number of steps taken.
     pub steps: usize,
-    /// The largest change of a value by the last of them.
+    /// The largest change of a value in the last step.
     pub change: f64,
-    /// Whether that is at most the tolerance.
+    /// Whether that change is at most the tolerance.
     pub converged: bool,
 }
 
 impl Settled {
-    /// The loop of all families that go on until little changes: `advance` takes this many
-    /// steps, and returns the largest change of a value by the last of them.
+    /// The loop of all families that step until little changes. `advance` takes the given number of
+    /// steps and returns the largest change of a value in the last of them.
     ///
     /// # Errors
     ///
-    /// As there; those of `advance`.
+    /// As for [`Run::steps_until`]; the errors of `advance`.
     #[doc(hidden)]
     pub fn after<E: From<Error>>(
         tolerance: f64,
@@ -64,7 +65,7 @@ impl Settled {
     }
 }
 
-/// Refuses a tolerance that nothing is within, and no steps `between` two looks.
+/// Returns an error for a tolerance that nothing can meet, and for 0 steps `between` two checks.
 pub(crate) fn require_looks<T: Scalar>(
     operation: &'static str,
     between: &'static str,
@@ -94,13 +95,13 @@ where
     T: Number,
     U: Compiled<T, INPUTS, OUTPUTS>,
 {
-    /// A run from these inputs, copied to `device`: each has as many values as the grid has points,
-    /// x fastest.
+    /// A run that starts from these inputs, copied to `device`: each has as many values as the grid
+    /// has points, x fastest.
     ///
     /// # Errors
     ///
-    /// [`Error::LengthMismatch`] for an input of another length; as [`plan`](Self::plan) and
-    /// [`Device::upload`].
+    /// [`Error::LengthMismatch`] for an input of another length; the errors of [`plan`](Self::plan)
+    /// and [`Device::upload`].
     pub fn start(
         &self,
         device: &Device,
@@ -149,23 +150,23 @@ where
         &self.plan
     }
 
-    /// How many steps have been taken.
+    /// The number of steps taken.
     #[must_use]
     pub const fn steps_taken(&self) -> u64 {
         self.steps
     }
 
-    /// Other parameters from the next step on, as [`Plan::set_update`].
+    /// Sets other parameters from the next step on, as [`Plan::set_update`] does.
     ///
     /// # Errors
     ///
-    /// As there.
+    /// As for [`Plan::set_update`].
     pub fn set_update(&mut self, update: U) -> Result<(), Error> {
         self.plan.set_update(update)
     }
 
-    /// Other boundaries of a field from the next step on, as [`Plan::set_ends`]: values that
-    /// change with time.
+    /// Sets other boundaries of a field from the next step on, as [`Plan::set_ends`] does, for
+    /// example values that change with time.
     ///
     /// ```
     /// use halo_gpu::heat3d::Heat3d;
@@ -196,13 +197,14 @@ where
     ///
     /// # Errors
     ///
-    /// As there.
+    /// As for [`Plan::set_ends`].
     pub fn set_ends(&mut self, field: usize, axis: Axis, ends: [Boundary; 2]) -> Result<(), Error> {
         self.plan.set_ends(field, axis, ends)
     }
 
-    /// Gives points of an output the values that `value` says, from now on: no step changes them,
-    /// and all points around read them. [`Grid::rim`](crate::Grid::rim) has the points at the ends.
+    /// Gives points of an output the values that `value` returns, from now on: steps do not change
+    /// them, and the points around them use them. [`Grid::rim`](crate::Grid::rim) lists the points
+    /// at the ends.
     ///
     /// ```
     /// use halo_gpu::heat3d::Heat3d;
@@ -221,13 +223,14 @@ where
     /// # }
     /// ```
     ///
-    /// Points that are held again have the later values. On CUDA devices each step then has one
-    /// launch more.
+    /// If a point is held several times, the latest value counts. On CUDA devices each step then
+    /// needs one more launch.
     ///
     /// # Errors
     ///
     /// [`Error::InvalidParameter`] for a field that is not an output, and for a point outside the
-    /// grid, [`Error::NonFinite`] for a value that is not a finite number; as [`Device::upload`].
+    /// grid, [`Error::NonFinite`] for a value that is not a finite number; the errors of
+    /// [`Device::upload`].
     pub fn hold(
         &mut self,
         output: usize,
@@ -243,8 +246,8 @@ where
         self.begin(held)
     }
 
-    /// As [`hold`](Self::hold), with values that change with time: `value` is asked for that of a
-    /// point after so many steps, for each point before each step.
+    /// Like [`hold`](Self::hold), with values that change with time: `value(point, n)` returns the
+    /// value of a point after n steps. It is called for each point before each step.
     ///
     /// ```
     /// use halo_gpu::heat3d::Heat3d;
@@ -270,13 +273,13 @@ where
     /// ```
     ///
     /// On CUDA devices the host computes and copies the values of a step while the device computes
-    /// earlier ones. The copies cannot be recorded: within [`Device::record`] they fail with
+    /// earlier steps. The copies cannot be recorded: within [`Device::record`] they fail with
     /// [`Error::NotReplayable`].
     ///
     /// # Errors
     ///
-    /// As [`hold`](Self::hold); then [`steps`](Self::steps) fails with [`Error::NonFinite`] before a
-    /// step for which there is a value that is not a finite number.
+    /// As for [`hold`](Self::hold). Later, [`steps`](Self::steps) fails with [`Error::NonFinite`]
+    /// before a step for which a value is not a finite number.
     pub fn drive(
         &mut self,
         output: usize,
@@ -293,13 +296,13 @@ where
         self.begin(held)
     }
 
-    /// Lets all points go that are held or driven: from the next step on they are computed like
-    /// all others.
+    /// Releases all held and driven points: from the next step on they are computed like all
+    /// others.
     pub fn release(&mut self) {
         self.held.clear();
     }
 
-    /// The elements that points are, which ascend, and those points.
+    /// The element indices of points, ascending, with those points.
     #[allow(clippy::type_complexity)]
     fn places(
         &self,
@@ -323,18 +326,18 @@ where
         Ok(all.into_iter().unzip())
     }
 
-    /// Gives points their present values, and those of all steps to come.
+    /// Sets the current values of the points, and keeps them for all later steps.
     fn begin(&mut self, held: Held<T>) -> Result<(), Error> {
         held.put(self.steps, &mut self.states[OUTPUTS + held.output()])?;
         self.held.push(held);
         Ok(())
     }
 
-    /// Takes `count` steps. On CUDA devices this does not wait for them.
+    /// Takes `count` steps. On CUDA devices it does not wait for them.
     ///
     /// # Errors
     ///
-    /// As [`Plan::step`], and as [`drive`](Self::drive) says.
+    /// As for [`Plan::step`] and [`drive`](Self::drive).
     pub fn steps(&mut self, count: usize) -> Result<(), Error> {
         let most = self.held.iter().map(Held::most_steps).min();
         let most = most.unwrap_or(usize::MAX);
@@ -367,7 +370,7 @@ where
         for held in &self.held {
             held.put(last, &mut new[held.output()])?;
         }
-        // Each state makes room for the newer one, the oldest first.
+        // Exchanges each state with the newer one, the oldest first.
         for older in (OUTPUTS..self.states.len()).rev() {
             let (newer, older) = self.states.split_at_mut(older);
             let newer = &mut newer[newer.len() - OUTPUTS];
@@ -377,13 +380,13 @@ where
         Ok(())
     }
 
-    /// Takes steps until the last one has changed no value by more than `tolerance`, at most
-    /// `most` of them. Looks after every `every` steps, and waits for each look.
+    /// Takes steps until the last one has changed no value by more than `tolerance`, but at most
+    /// `most` steps. It checks the change after every `every` steps, and waits for each check.
     ///
     /// # Errors
     ///
     /// [`Error::InvalidParameter`] for a tolerance that is NaN or negative, and if `every` is 0;
-    /// as [`steps`](Self::steps).
+    /// the errors of [`steps`](Self::steps).
     pub fn steps_until(
         &mut self,
         tolerance: f64,
@@ -391,7 +394,7 @@ where
         most: usize,
     ) -> Result<Settled, Error> {
         Settled::after(tolerance, every, most, |count| {
-            // The last step alone, with the values before it.
+            // The last step is taken alone, so that the values before it are kept.
             self.steps(count - 1)?;
             self.pass(1)?;
             (0..OUTPUTS).try_fold(0.0, |change, output| {
@@ -405,14 +408,14 @@ where
         &self.states[OUTPUTS + output]
     }
 
-    /// An output before the last step: its past or, without one, the buffer that the next step
-    /// overwrites.
+    /// An output before the last step: the past output or, without one, the buffer that the next
+    /// step overwrites.
     fn before(&self, output: usize) -> &Buffer<T> {
         let level = if U::PAST == 0 { 0 } else { 2 };
         &self.states[level * OUTPUTS + output]
     }
 
-    /// Input number `field` as it is now, on the device; `None` where there is none.
+    /// The current input number `field`, on the device; `None` if it does not exist.
     #[must_use]
     pub fn field(&self, field: usize) -> Option<&Buffer<T>> {
         let states = self.states.len() - OUTPUTS;
@@ -422,7 +425,8 @@ where
         }
     }
 
-    /// The same to be written: a source between steps, a coefficient that changes.
+    /// Like [`field`](Self::field), mutable: for a source between steps, or a coefficient that
+    /// changes.
     #[must_use]
     pub fn field_mut(&mut self, field: usize) -> Option<&mut Buffer<T>> {
         let states = self.states.len() - OUTPUTS;
@@ -432,7 +436,7 @@ where
         }
     }
 
-    /// Adds to input `field` at a point, between steps: a source. Waits for the steps.
+    /// Adds `value` to input `field` at a point, between steps: a source. Waits for the steps.
     ///
     /// ```
     /// use halo_gpu::wave3d::Wave3d;
@@ -456,8 +460,8 @@ where
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidParameter`] for a field that the run does not have, for a point outside the
-    /// grid, and as [`Buffer::to_vec`].
+    /// [`Error::InvalidParameter`] for a field that the run does not have and for a point outside
+    /// the grid; the errors of [`Buffer::to_vec`].
     pub fn add(&mut self, field: usize, point: [usize; D], value: T) -> Result<(), Error> {
         let sum = self.at(field, point)? + value;
         let index = self.index(point)?;
@@ -467,11 +471,11 @@ where
         }
     }
 
-    /// The value of input `field` at a point: a receiver. Waits for the steps.
+    /// The value of input `field` at a point, for example a receiver. Waits for the steps.
     ///
     /// # Errors
     ///
-    /// As [`add`](Self::add).
+    /// As for [`add`](Self::add).
     pub fn at(&self, field: usize, point: [usize; D]) -> Result<T, Error> {
         let index = self.index(point)?;
         let mut value = [T::from(0.0)];
@@ -482,7 +486,7 @@ where
         Ok(value[0])
     }
 
-    /// The element that a point is.
+    /// The element index of a point.
     fn index(&self, point: [usize; D]) -> Result<usize, Error> {
         let extents = self.plan.stencil().extents();
         let mut axes = point.iter().zip(extents).rev();
@@ -495,11 +499,11 @@ where
         })
     }
 
-    /// The same on the host. Waits for the steps.
+    /// The current input number `field`, copied to the host. Waits for the steps.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidParameter`] for a field that the run does not have, and as
+    /// [`Error::InvalidParameter`] for a field that the run does not have; the errors of
     /// [`Buffer::to_vec`].
     pub fn to_vec(&self, field: usize) -> Result<Vec<T>, Error> {
         match self.field(field) {

@@ -1,4 +1,4 @@
-//! What an update reads and computes, found by running it once on values that count.
+//! Finds what an update reads and computes by running it once on values that count.
 #![forbid(unsafe_code)]
 
 use super::number::{MAX_INPUTS, OPERATION};
@@ -92,7 +92,7 @@ impl<T: Real> Value<T> for Traced<'_, T> {
     }
 }
 
-/// A point whose neighbours have no values.
+/// A point whose neighbours are such values.
 struct Tracing<'c, U, const INPUTS: usize, const OUTPUTS: usize> {
     counts: &'c Counts,
     update: PhantomData<U>,
@@ -124,12 +124,12 @@ where
     }
 }
 
-/// The floating-point operations of an update, a fused multiply-add being two.
+/// The number of floating-point operations of an update; a fused multiply-add counts as two.
 ///
 /// # Errors
 ///
-/// [`Error::InvalidParameter`] for a read that the update does not declare, and for an update
-/// that cannot be.
+/// [`Error::InvalidParameter`] for a read that the update does not declare, and for an update with
+/// an impossible number of fields or axes.
 pub(super) fn flops<T, U, const INPUTS: usize, const OUTPUTS: usize>(
     update: &U,
 ) -> Result<u64, Error>

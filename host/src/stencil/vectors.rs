@@ -1,9 +1,9 @@
-//! Rows of points in the processor's vectors.
+//! Computes rows of points in the processor's vectors.
 //!
-//! Rows that are consecutive in memory, with all rows that they read, are computed as one long row.
-//! Points at the ends of rows are first computed as if the next row continued there, and then again
-//! with the values beyond the end. The inputs of such a run are looked up once, so that the loop
-//! over its vectors looks up and checks nothing.
+//! Consecutive rows in memory are computed as one long row if all rows that they read are
+//! consecutive too. Points at the ends of rows are first computed as if the next row continued
+//! there, and then again with the values beyond the end. The inputs of such a run are looked up
+//! once, so the loop over its vectors needs no look-ups and no checks.
 #![forbid(unsafe_code)]
 
 use super::number::Number;
@@ -14,25 +14,24 @@ use halo_stencil::{
 use pulp::Simd;
 use std::marker::PhantomData;
 
-/// The most lanes of a vector, and points of a window: those of a vector and the radius on either
-/// side.
+/// The most lanes of a vector, and the points of a window: a vector with the radius on either side.
 const MAX_LANES: usize = 16;
 const WINDOW: usize = MAX_RADIUS + MAX_LANES + MAX_RADIUS;
 
-/// Rows on either side along an axis and the point's own.
+/// Rows along an axis: those on either side and the point's own.
 const ALONG: usize = 2 * MAX_RADIUS + 1;
 
-/// The same in a box.
+/// The same for one axis of a box.
 const BOX: usize = 2 * MAX_BOX + 1;
 
-/// Updates that read at most this many values have a slice for each value.
+/// Updates that read at most this many values keep a slice for each value.
 const MOST: usize = 64;
 
-/// How far an end reaches whose points are computed one by one.
+/// If the radius is at most this, the points at the ends of rows are computed one by one.
 const SHORT: usize = 2;
 
-/// How many values of a field an update reads. Offsets are along x, within a plane, and along
-/// the slowest axis.
+/// The number of values of a field that an update reads. Offsets are along x, within a plane, and
+/// along the slowest axis.
 const fn values_of(reach: Reach, dimensions: usize) -> usize {
     let [x, y, z] = radii(reach, dimensions);
     if reach.is_box() {
@@ -42,7 +41,7 @@ const fn values_of(reach: Reach, dimensions: usize) -> usize {
     }
 }
 
-/// How far a field is read along x, within a plane, and along the slowest axis.
+/// The radii of a field along x, within a plane, and along the slowest axis.
 const fn radii(reach: Reach, dimensions: usize) -> [usize; 3] {
     if dimensions == 2 {
         [reach.radius(0), 0, reach.radius(1)]
@@ -51,7 +50,7 @@ const fn radii(reach: Reach, dimensions: usize) -> [usize; 3] {
     }
 }
 
-/// The values of all fields before each.
+/// For each field, the number of values of all fields before it.
 const fn values_before<const INPUTS: usize>(
     reach: &[Reach; INPUTS],
     dimensions: usize,
@@ -64,7 +63,7 @@ const fn values_before<const INPUTS: usize>(
     before
 }
 
-/// The values of all fields.
+/// The number of values of all fields.
 const fn all_values(reach: &[Reach], dimensions: usize) -> usize {
     let (mut all, mut field) = (0, 0);
     while field < reach.len() {
@@ -74,7 +73,8 @@ const fn all_values(reach: &[Reach], dimensions: usize) -> usize {
     all
 }
 
-/// The number of a value of a field: they are counted axis by axis, or through the box.
+/// The number of a value within its field: values are counted axis by axis or, for a box, through
+/// the box.
 #[inline(always)]
 const fn number_of(reach: Reach, dimensions: usize, [di, dj, ds]: [isize; 3]) -> usize {
     let [x, y, z] = radii(reach, dimensions);
@@ -86,7 +86,7 @@ const fn number_of(reach: Reach, dimensions: usize, [di, dj, ds]: [isize; 3]) ->
     if reach.is_box() {
         return (s * (2 * y + 1) + j) * (2 * x + 1) + i;
     }
-    // The point itself is none of those along an axis.
+    // Along the other axes the point itself is not counted again.
     if ds != 0 {
         2 * (x + y) + s + (ds < 0) as usize
     } else if dj != 0 {
@@ -98,7 +98,7 @@ const fn number_of(reach: Reach, dimensions: usize, [di, dj, ds]: [isize; 3]) ->
     }
 }
 
-/// The field and the offset of a value, from its number among those of all fields.
+/// The field and the offset of a value, from its number among the values of all fields.
 const fn value_of(
     reach: &[Reach],
     dimensions: usize,
@@ -136,7 +136,7 @@ const fn value_of(
     Some((field, offset))
 }
 
-/// An offset along x, within a plane, and along the slowest axis.
+/// Converts an offset to one along x, within a plane, and along the slowest axis.
 #[inline(always)]
 const fn by_march(dimensions: usize, [di, dj, dk]: [isize; 3]) -> [isize; 3] {
     if dimensions == 2 {
@@ -146,12 +146,12 @@ const fn by_march(dimensions: usize, [di, dj, dk]: [isize; 3]) -> [isize; 3] {
     }
 }
 
-/// The rows that a row reads, and those behind them in memory.
+/// The rows that a row reads, and the elements after them in memory.
 pub(super) struct Rows<'r, T, const INPUTS: usize> {
-    /// Of the same plane, and at the same place of other planes.
+    /// Rows of the same plane, and rows at the same position in other planes.
     within: [[&'r [T]; ALONG]; INPUTS],
     across: [[&'r [T]; ALONG]; INPUTS],
-    /// Others of other planes.
+    /// All other rows of other planes.
     off: [[[&'r [T]; BOX]; BOX]; INPUTS],
 }
 
@@ -164,7 +164,7 @@ impl<'r, T: Number, const INPUTS: usize> Rows<'r, T, INPUTS> {
         }
     }
 
-    /// Finds them: `row` has that of a field at an offset within the plane and along the
+    /// Looks up the rows: `row` returns that of a field at an offset within the plane and along the
     /// slowest axis.
     #[inline(always)]
     pub(super) fn find(
@@ -207,7 +207,7 @@ impl<'r, T: Number, const INPUTS: usize> Rows<'r, T, INPUTS> {
     }
 }
 
-/// What a vector near an end of its row reads: the points of the vector, and on either side.
+/// The values that a vector near an end of its row reads: its points, and those on either side.
 pub(super) struct Windows<T, const INPUTS: usize>([[[[T; WINDOW]; BOX]; BOX]; INPUTS]);
 
 impl<T: Number, const INPUTS: usize> Windows<T, INPUTS> {
@@ -215,8 +215,8 @@ impl<T: Number, const INPUTS: usize> Windows<T, INPUTS> {
         Self([[[[T::zeroed(); WINDOW]; BOX]; BOX]; INPUTS])
     }
 
-    /// Fills the windows of the rows that are read along x, for `lanes` points from `i` on; their
-    /// rows begin at number `first`.
+    /// Fills the windows of the rows that are read along x, for `lanes` points from `i` on, where
+    /// the rows begin at element `first`.
     #[inline(always)]
     fn fill(
         &mut self,
@@ -243,7 +243,7 @@ impl<T: Number, const INPUTS: usize> Windows<T, INPUTS> {
                 let row = &rows.at(field, dj, ds)[first..][..nx];
                 let window = &mut self.0[field][(MAX_BOX as isize + dj) as usize]
                     [(MAX_BOX as isize + ds) as usize];
-                // The points in the row, and then those beyond its ends.
+                // First the points in the row, then those beyond its ends.
                 let (from, to) = (i.saturating_sub(radius), (i + lanes + radius).min(nx));
                 let at = |place: usize| place + MAX_RADIUS - i;
                 window[at(from)..at(to)].copy_from_slice(&row[from..to]);
@@ -269,7 +269,7 @@ pub(super) struct Run<'s, 'r, S, T, U, const INPUTS: usize> {
     pub(super) simd: S,
     pub(super) update: U,
     pub(super) layout: &'s Layout<T, INPUTS>,
-    /// What the first is computed from, and behind each what those after it are.
+    /// The rows that the first row reads, each followed by those of the later rows.
     pub(super) rows: &'s Rows<'r, T, INPUTS>,
 }
 
@@ -330,7 +330,7 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Run<'_, '_, S, T, U, INPUTS> {
         }
     }
 
-    /// Computes point `i` of the row that begins at `first`.
+    /// Computes point `i` of the row that begins at element `first`.
     #[inline(always)]
     fn point<const OUTPUTS: usize>(&self, out: &mut [&mut [T]; OUTPUTS], first: usize, i: usize)
     where
@@ -348,7 +348,7 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Run<'_, '_, S, T, U, INPUTS> {
         }
     }
 
-    /// Computes `len` points from `first` on, a vector or more, whose neighbours are all in the
+    /// Computes `len` points from `first` on, at least one vector, whose neighbours are all in the
     /// rows.
     #[inline(always)]
     fn inner<const OUTPUTS: usize>(&self, first: usize, len: usize, out: &mut [&mut [T]; OUTPUTS])
@@ -356,8 +356,8 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Run<'_, '_, S, T, U, INPUTS> {
         U: PointUpdate<T, INPUTS, OUTPUTS>,
     {
         let (lanes, end) = (lanes::<S, T>(), first + len);
-        // Vectors of the first output that lie in one line of the cache each. The first and the
-        // last one compute points again.
+        // The vectors of the first output are aligned, so each lies in one cache line. The first
+        // and the last vector compute some points again.
         let mut aligned = out[0].as_ptr().align_offset(lanes * size_of::<T>());
         if aligned < first {
             aligned += lanes;
@@ -402,8 +402,9 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Run<'_, '_, S, T, U, INPUTS> {
         }
     }
 
-    /// The `count` vectors from `begin` on of a value, if the update reads it. Calls are many and
-    /// know `value`: an optimised build inlines them, and another need not compile this for each.
+    /// The `count` vectors from `begin` on of a value, if the update reads it. There are many calls
+    /// with a constant `value`: an optimised build inlines them, and other builds need not compile
+    /// this for each.
     #[inline]
     fn vectors(
         &self,
@@ -419,8 +420,8 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Run<'_, '_, S, T, U, INPUTS> {
         &T::vectors::<S>(from)[..count]
     }
 
-    /// The same, with each read looked up and checked: for updates that read more values than
-    /// there is a slice for each.
+    /// Like [`inner`](Self::inner), but looks up and checks each read: for updates that read more
+    /// than [`MOST`] values.
     #[inline(always)]
     fn checked<const OUTPUTS: usize>(&self, first: usize, len: usize, out: &mut [&mut [T]; OUTPUTS])
     where
@@ -444,7 +445,7 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Run<'_, '_, S, T, U, INPUTS> {
     }
 }
 
-/// Writes a vector of each output.
+/// Writes a vector to each output.
 #[inline(always)]
 fn put<S: Simd, T: InVectors, const OUTPUTS: usize>(
     out: &mut [&mut [T]; OUTPUTS],
@@ -457,22 +458,22 @@ fn put<S: Simd, T: InVectors, const OUTPUTS: usize>(
     }
 }
 
-/// Lanes of a vector.
+/// The number of lanes of a vector.
 #[inline(always)]
 const fn lanes<S: Simd, T: InVectors>() -> usize {
     size_of::<T::Lanes<S>>() / size_of::<T>()
 }
 
-/// The vector at the beginning of `row`.
+/// The vector at the start of `row`.
 #[inline(always)]
 fn vector<S: Simd, T: InVectors>(simd: S, row: &[T]) -> T::Vector<S> {
     <T as InVectors>::load(simd, T::vectors::<S>(&row[..lanes::<S, T>()])[0])
 }
 
-/// A vector of points whose neighbours have been found.
+/// A vector of points whose neighbours have been looked up.
 struct Inner<'s, 'r, S: Simd, T: InVectors, U, const INPUTS: usize, const OUTPUTS: usize> {
     simd: S,
-    /// By the numbers of the values.
+    /// Indexed by the numbers of the values.
     values: &'s [&'r [T::Lanes<S>]; MOST],
     at: usize,
     update: PhantomData<U>,
@@ -507,7 +508,7 @@ where
 struct Near<'s, 'r, S, T, U, const INPUTS: usize, const OUTPUTS: usize> {
     simd: S,
     rows: &'s Rows<'r, T, INPUTS>,
-    /// The first.
+    /// The first point.
     at: usize,
     update: PhantomData<U>,
 }
@@ -573,11 +574,11 @@ where
     }
 }
 
-/// A point.
+/// A single point.
 struct Point<'s, 'r, T, U, const INPUTS: usize, const OUTPUTS: usize> {
     layout: &'s Layout<T, INPUTS>,
     rows: &'s Rows<'r, T, INPUTS>,
-    /// Where its row begins.
+    /// The element at which its row begins.
     first: usize,
     i: usize,
     update: PhantomData<U>,

@@ -1,4 +1,4 @@
-//! Cases of the kernels for tests and benchmarks: each with its data.
+//! The line-stencil kernels with test data, for tests and benchmarks that iterate over the table.
 
 use super::{MAX_RADIUS, Stencil1d, Variant};
 use crate::scalar::Scalar;
@@ -9,10 +9,10 @@ use crate::subject::{
 use crate::{Buffer, Error};
 use gpu_kernels::stencil1d::RADIUS;
 
-/// The family.
+/// The family of line stencils.
 pub(crate) struct Cases;
 
-/// Nothing that a stencil of numbers up to 1 could compute, and different everywhere.
+/// Values that no stencil of numbers up to 1 could compute, all different.
 fn poison<T>(n: usize, convert: impl Fn(f64) -> T) -> Vec<T> {
     (0..n).map(|i| convert(1e6 + i as f64)).collect()
 }
@@ -32,7 +32,7 @@ impl Subject for Cases {
                 .into_iter()
                 .map(Problem::line)
                 .collect(),
-            // Their blocks are the caller's choice.
+            // The caller chooses the block of these kernels.
             Variant::Constant | Variant::ReadOnly => [32, 64, 96]
                 .into_iter()
                 .flat_map(|block| {
@@ -72,7 +72,7 @@ impl Subject for Cases {
     }
 }
 
-/// The variant whose kernel it is.
+/// The variant of a kernel.
 fn variant(entry: &Entry) -> Variant {
     let mut all = Variant::ALL.into_iter();
     let found = all.find(|variant| variant.entries().iter().any(|it| it.name == entry.name));
@@ -82,7 +82,7 @@ fn variant(entry: &Entry) -> Variant {
     }
 }
 
-/// The widest stencil, every coefficient for itself.
+/// The widest stencil, with independent coefficients.
 fn custom<T: Scalar>(
     n: usize,
     variant: Variant,
@@ -93,7 +93,7 @@ fn custom<T: Scalar>(
     case(Stencil1d::any(n, &coefficients)?, variant, numbers, convert)
 }
 
-/// A stencil by a kernel, and what the port makes of the same line.
+/// A stencil by a kernel, with the port's result for the same line.
 fn case<T: Scalar>(
     stencil: Stencil1d<T>,
     variant: Variant,

@@ -9,7 +9,7 @@ use gpu_kernels::stencil1d::custom::MAX_POINTS;
 /// The family's name in errors.
 pub(super) const OPERATION: &str = "stencil1d";
 
-/// Refuses another length than the stencil's.
+/// Returns an error unless the length is the stencil's.
 pub(super) fn length(what: &'static str, required: usize, given: usize) -> Result<(), Error> {
     if given == required {
         return Ok(());
@@ -21,22 +21,22 @@ pub(super) fn length(what: &'static str, required: usize, given: usize) -> Resul
     })
 }
 
-/// A plan's stencil, as kernels take it.
+/// A plan's stencil, in the form that kernels take.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Line<'a, T: Element> {
     pub form: Form,
-    /// 1 to 8.
+    /// From 1 to 8.
     pub radius: u32,
     /// The coefficient of neighbour m is at index 8 + m.
     pub coefficients: &'a [T; MAX_POINTS],
-    /// On the plan's device, for the kernel that reads them there.
+    /// The coefficients on the plan's device, for the kernel that reads them from memory.
     pub uploaded: Option<&'a Buffer<T>>,
     /// The line's length, and the block of the textbook kernels.
     pub problem: Problem,
 }
 
-/// Buffers that fit a plan: of its length, on its device. The plan's kernel may be launched on
-/// them. Only the check makes this type.
+/// Buffers that fit a plan: they have its length and are on its device. The plan's kernel may be
+/// launched on them. Only the check can make this type.
 #[derive(Debug)]
 pub struct Checked<'a, T: Element> {
     line: Line<'a, T>,

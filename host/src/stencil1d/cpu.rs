@@ -1,8 +1,8 @@
-//! The CPU port: any length, several parts of the line at a time.
+//! The CPU port of line stencils: any length, several parts of the line at a time.
 //!
-//! Written from the formula and not from the kernels, which are checked against
-//! it. The order of the operations is part of the definition: one product, then
-//! three fused multiply-adds, nearest neighbours first.
+//! It is written from the formula, not from the kernels, because the kernels are checked against
+//! it. The order of the operations is part of the definition: one product, then fused
+//! multiply-adds, nearest neighbours first.
 #![forbid(unsafe_code)]
 
 use super::form::Form;
@@ -10,7 +10,7 @@ use crate::simd::{Formula, InVectors, Value, fill, vectorised};
 use crate::threads;
 use gpu_kernels::stencil1d::custom::{MAX_POINTS, MAX_RADIUS};
 
-/// The least elements for another thread.
+/// The fewest elements for which another thread is worthwhile.
 const ELEMENTS_PER_THREAD: usize = 1 << 14;
 
 /// Indices of a stencil's rows: the points themselves, then the rows ahead, then the rows behind,
@@ -20,11 +20,11 @@ const AHEAD: usize = 1;
 const BEHIND: usize = AHEAD + MAX_RADIUS;
 const ROWS: usize = BEHIND + MAX_RADIUS;
 
-/// What lines of this type are computed by. (Its function is compiled here, whatever a crate
-/// that calls it is optimised for.)
+/// The port for lines of one type. (Its function is compiled in this crate, whatever the
+/// optimisation level of the calling crate.)
 pub trait Port: InVectors {
-    /// The stencil with `coefficients[8 + m]` for the neighbour m, on `input`, of at least
-    /// `2 * radius + 1` elements, into `inner`, which are `2 * radius` fewer.
+    /// Applies the stencil with `coefficients[8 + m]` for neighbour m to `input`, which has at
+    /// least `2 * radius + 1` elements, and writes `inner`, which has `2 * radius` fewer.
     fn stencil(
         form: Form,
         radius: usize,
@@ -82,10 +82,10 @@ fn by_radius<T: InVectors, const R: usize>(
     let last: [T; R] = std::array::from_fn(|m| coefficients[MAX_RADIUS - 1 - m]);
     let threads = threads::worth(inner.len(), ELEMENTS_PER_THREAD);
     threads::share_parts(threads, inner, 1, |first, output| {
-        // Element i of this part is centred on element i + R here.
+        // Element i of this part is centred on element i + R of `input`.
         let input = &input[first..];
         let rows: [_; ROWS] = std::array::from_fn(|row| match row {
-            // What a shorter stencil does not have is not used.
+            // A shorter stencil does not use the outer rows.
             AHEAD..BEHIND if row - AHEAD < R => &input[R + (row - AHEAD + 1)..],
             BEHIND..ROWS if row - BEHIND < R => &input[R - (row - BEHIND + 1)..],
             _ => &input[R..],

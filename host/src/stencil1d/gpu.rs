@@ -1,4 +1,4 @@
-//! Launches of the kernels, on a CUDA device or in the emulator.
+//! Launches the line-stencil kernels, on a CUDA device or on the emulator.
 
 use super::check::Checked;
 use super::form::Form;
@@ -14,7 +14,7 @@ use gpu_kernels::stencil1d::readonly::stencil1d_readonly;
 use gpu_kernels::stencil1d::vector4::stencil1d_vector4;
 use std::fmt;
 
-/// Threads of a warp: what the threads of a block are a multiple of.
+/// Threads of a warp; the number of threads of a block is a multiple of it.
 pub(super) const WARP: u32 = 32;
 
 /// The most threads of a block on any device.
@@ -23,26 +23,25 @@ pub(super) const MAX_BLOCK: u32 = 1024;
 variants! {
     /// One of the kernels, for [`Stencil1d::plan_with`](super::Stencil1d::plan_with).
     ///
-    /// The first three take antisymmetric stencils of four neighbours in `f32`. The
-    /// textbook's two have a tile of `block + 8` elements in shared memory, one
-    /// element per thread, and the first four threads load both halos.
+    /// The first three take antisymmetric stencils of four neighbours in `f32`. The textbook's two
+    /// have a tile of `block + 8` elements in shared memory and one element per thread; the first
+    /// four threads load both halos.
     pub enum Variant {
         /// `stencil1d_constant`: the coefficients are in constant memory.
         Constant: stencil1d_constant;
-        /// `stencil1d_readonly`: the coefficients are in global memory, read through
-        /// the read-only data cache.
+        /// `stencil1d_readonly`: the coefficients are in global memory, read through the read-only
+        /// data cache.
         ReadOnly: stencil1d_readonly;
-        /// `stencil1d_vector4`: no tile; 16 bytes per access, neighbours from other lanes.
-        /// The kernel that the library chooses for such stencils.
+        /// `stencil1d_vector4`: no tile; 16-byte accesses, neighbours from other lanes. The library
+        /// chooses it for such stencils.
         Vector4: stencil1d_vector4;
-        /// `stencil1d_custom_f32` and `_f64`: any stencil. What the library picks for the
-        /// others.
+        /// `stencil1d_custom_f32` and `_f64`: any stencil. The library chooses it for all others.
         Custom: stencil1d_custom_f32, stencil1d_custom_f64;
     }
 }
 
 impl Variant {
-    /// The kernel's entry point for `T`, as in the PTX; `None` where there is none.
+    /// The name of the kernel's entry point for `T` in the PTX; `None` if it does not exist.
     #[must_use]
     pub fn kernel<T: Kernels>(self) -> Option<&'static str> {
         let mut entries = self.entries().iter();
@@ -50,7 +49,7 @@ impl Variant {
         Some(entry.name)
     }
 
-    /// The kernel's name without a type.
+    /// The kernel's name without the type suffix.
     #[must_use]
     pub const fn name(self) -> &'static str {
         let entry = &self.entries()[0];
@@ -65,13 +64,14 @@ impl fmt::Display for Variant {
     }
 }
 
-/// Types that there are kernels for.
+/// A type with kernels.
 pub trait Kernels: Element + HasScalar {
-    /// Launches a kernel that there is for the type on the device of the buffers.
+    /// Launches a kernel on the device of the buffers. The variant must have a kernel for this
+    /// type.
     fn launch_line(variant: Variant, line: Checked<'_, Self>) -> Result<(), Error>;
 }
 
-/// Launches a kernel of any coefficients.
+/// Launches the kernel for any coefficients.
 macro_rules! custom {
     ($kernel:ident, $line:ident) => {{
         let (stencil, input) = ($line.line(), $line.input());
@@ -83,11 +83,11 @@ macro_rules! custom {
         };
         let (radius, coefficients) = (stencil.radius, *stencil.coefficients);
         let args = $kernel::args(input, $line.into_output(), n, radius, form, coefficients);
-        // SAFETY: `Checked::new`, which alone makes one, found input and output of
-        // one length on `device`; they are distinct, since output is borrowed
-        // mutably, and every allocation is aligned to 16 bytes. The radius of a stencil
-        // is from 1 to 8 and leaves an element with all neighbours. The grid has a thread
-        // for each THREAD_BYTES of a line.
+        // SAFETY: only `Checked::new` makes this type, and it checked that input and output have
+        // the same length and are on `device`; they are distinct, because output is borrowed
+        // mutably, and every allocation is aligned to 16 bytes. The radius of a stencil is from 1
+        // to 8 and leaves an element with all neighbours. The grid has a thread for every
+        // THREAD_BYTES of a line.
         unsafe { launch_registered::<$kernel>(&device, &stencil.problem, &Constants::new(), args) }
     }};
 }
@@ -99,15 +99,15 @@ impl Kernels for f32 {
         let (problem, none) = (&stencil.problem, Constants::new());
         let coefficients: [Self; RADIUS] =
             std::array::from_fn(|m| stencil.coefficients[MAX_RADIUS + 1 + m]);
-        // SAFETY, of each launch: `Checked::new` found input and output of one length on one
-        // device; they are distinct, since output is borrowed mutably, and aligned to 16 bytes
-        // as all buffers are. The geometry is the one that the kernel documents for that many
-        // elements, with blocks of at least a warp, as `with_block` of the stencil demands.
+        // SAFETY, of each launch: `Checked::new` checked that input and output have the same length
+        // and device; they are distinct, because output is borrowed mutably, and aligned to 16
+        // bytes like all buffers. The geometry is the one that the kernel documents for that many
+        // elements, with blocks of at least a warp, as `with_block` of the stencil requires.
         match variant {
             Variant::Constant => {
                 let constants = Constants::new().with::<STENCIL1D_COEFFICIENTS>(&coefficients);
                 let args = stencil1d_constant::args(input, line.into_output(), n);
-                // SAFETY: as above; the coefficients are set by this very call.
+                // SAFETY: as above; this call sets the coefficients.
                 unsafe {
                     launch_registered::<stencil1d_constant>(&device, problem, &constants, args)
                 }
@@ -117,9 +117,9 @@ impl Kernels for f32 {
                     unreachable!("a plan uploads what its kernel reads");
                 };
                 let args = stencil1d_readonly::args(input, line.into_output(), uploaded, n);
-                // SAFETY: as above; the coefficients are RADIUS elements that the plan has
-                // uploaded to its device, which is that of the buffers, and are borrowed, so
-                // that nothing launched before this call's end writes them.
+                // SAFETY: as above; the coefficients are RADIUS elements that the plan has uploaded
+                // to its device, which is that of the buffers. They are borrowed, so no work
+                // launched before the end of this call writes them.
                 unsafe { launch_registered::<stencil1d_readonly>(&device, problem, &none, args) }
             }
             Variant::Vector4 => {

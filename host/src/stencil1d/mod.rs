@@ -1,4 +1,4 @@
-//! Stencils along a line, of any coefficients, with radius 1 to 8.
+//! Applies stencils along a line, with any coefficients and radius 1 to 8.
 //!
 //! ```text
 //! out[i] = c₀ in[i] + Σ (cₘ in[i+m] + c₋ₘ in[i-m])      1 <= m <= R      R <= i < n - R
@@ -6,14 +6,14 @@
 //!
 //! The first and the last R elements of `out` are not written and keep their values. The textbook's
 //! stencil has nine points, is antisymmetric, c₋ₘ = -cₘ, and has the coefficients
-//! [`TEXTBOOK_COEFFICIENTS`]; with others it is a first derivative of 8th order
+//! [`TEXTBOOK_COEFFICIENTS`]; with other coefficients it is a first derivative of 8th order
 //! ([`Stencil1d::derivative`]).
 //!
 //! [`Stencil1d`] describes the computation: the length, the coefficients, and for the textbook
-//! kernels the threads of a block. [`Stencil1d::plan`] makes a [`Plan`] of it for a device, which
+//! kernels the threads of a block. [`Stencil1d::plan`] makes a [`Plan`] for a device, which
 //! computes on buffers; [`Stencil1d::apply_of`] computes on a slice. On a CUDA device and on the
 //! emulator the library chooses a kernel; [`Stencil1d::plan_with`] takes a [`Variant`] that you
-//! name. On the CPU it is a port. All of them give the same bits.
+//! name. On the CPU the plan runs a port. All of them give the same bits.
 //!
 //! ```
 //! use halo_gpu::Device;

@@ -1,4 +1,4 @@
-//! `Plan`: a stencil prepared for one device.
+//! Plans a line stencil on a device.
 
 use super::check::{self, Checked, Line, OPERATION};
 use super::gpu::Variant;
@@ -7,31 +7,31 @@ use crate::allocation::zeroed;
 use crate::scalar::Scalar;
 use crate::{Buffer, Device, DeviceKind, Error};
 
-/// A [`Stencil1d`] for a device: made by [`Stencil1d::plan`].
+/// A [`Stencil1d`] on a device, from [`Stencil1d::plan`].
 ///
 /// Calls do not wait and allocate nothing. All plans of a stencil give the same bits.
 #[derive(Debug)]
 pub struct Plan<T: Scalar> {
     stencil: Stencil1d<T>,
     device: Device,
-    /// The kernel; `None` where the port runs.
+    /// The kernel; `None` if the port runs.
     variant: Option<Variant>,
-    /// For the kernel that reads them from memory.
+    /// The coefficients, for the kernel that reads them from memory.
     coefficients: Option<Buffer<T>>,
 }
 
-/// Plans, and the twins of their calls on slices of the host.
+/// Makes plans, and applies stencils to slices in host memory.
 impl<T: Scalar> Stencil1d<T> {
-    /// The stencil on `device`, by the kernel that suits it, or on the CPU by the port.
+    /// A plan for `device`: with the kernel that suits the stencil, or on the CPU with the port.
     ///
     /// # Errors
     ///
-    /// None at present: the signature is that of all families.
+    /// None at present; the `Result` matches the other families.
     pub fn plan(&self, device: &Device) -> Result<Plan<T>, Error> {
         Plan::new(*self, device)
     }
 
-    /// The stencil on `device`, by the kernel that is named.
+    /// A plan for `device` with the kernel `variant`.
     ///
     /// ```
     /// use halo_gpu::Device;
@@ -54,18 +54,18 @@ impl<T: Scalar> Stencil1d<T> {
     ///
     /// [`Error::InvalidParameter`] for a kernel that does not compute this stencil in this type:
     /// all but [`Variant::Custom`] need `f32` and antisymmetric stencils of four neighbours.
-    /// [`Error::NotLaunchable`] on the CPU, which runs no kernels. [`Error::OutOfMemory`] and
-    /// [`Error::Driver`], where the kernel reads the coefficients from memory.
+    /// [`Error::NotLaunchable`] on the CPU, which cannot launch kernels. [`Error::OutOfMemory`] and
+    /// [`Error::Driver`] if the kernel reads the coefficients from memory.
     pub fn plan_with(&self, device: &Device, variant: Variant) -> Result<Plan<T>, Error> {
         Plan::with(*self, device, variant)
     }
 
-    /// The stencil on a line on the host, computed on `device`: the n - 2 R inner elements; number
-    /// 0 belongs to `input[R]`.
+    /// Applies the stencil on `device` to a line in host memory, and returns the n - 2 R inner
+    /// elements; element 0 belongs to `input[R]`.
     ///
     /// # Errors
     ///
-    /// As [`Plan::apply`], [`Error::OutOfMemory`] and [`Error::HostOutOfMemory`].
+    /// As for [`Plan::apply`]; [`Error::OutOfMemory`] and [`Error::HostOutOfMemory`].
     pub fn apply_of(&self, device: &Device, input: &[T]) -> Result<Vec<T>, Error> {
         check::length("input", self.n, input.len())?;
         let mut inner = zeroed(self.inner_len())?;
@@ -73,7 +73,7 @@ impl<T: Scalar> Stencil1d<T> {
         Ok(inner)
     }
 
-    /// As [`apply_of`](Self::apply_of), into `inner`, which has n - 2 R elements.
+    /// Like [`apply_of`](Self::apply_of), but writes to `inner`, which has n - 2 R elements.
     ///
     /// ```
     /// use halo_gpu::Device;
@@ -90,7 +90,7 @@ impl<T: Scalar> Stencil1d<T> {
     ///
     /// # Errors
     ///
-    /// As [`Plan::apply`], and [`Error::OutOfMemory`].
+    /// As for [`Plan::apply`], and [`Error::OutOfMemory`].
     pub fn apply_of_into(
         &self,
         device: &Device,
@@ -167,28 +167,28 @@ impl<T: Scalar> Plan<T> {
         &self.stencil
     }
 
-    /// The device that it is for.
+    /// The device of the plan.
     #[must_use]
     pub const fn device(&self) -> &Device {
         &self.device
     }
 
-    /// The kernel that computes it; `None` on the CPU, where the port does.
+    /// The kernel that computes the stencil; `None` on the CPU, which uses the port.
     #[must_use]
     pub const fn variant(&self) -> Option<Variant> {
         self.variant
     }
 
-    /// The kernel's entry point, as in the PTX; `None` on the CPU.
+    /// The name of the kernel's entry point in the PTX; `None` on the CPU.
     #[must_use]
     pub fn kernel(&self) -> Option<&'static str> {
         self.variant?.kernel::<T>()
     }
 
-    /// The stencil on `input`, into the inner elements of `output`.
+    /// Applies the stencil to `input` and writes the inner elements of `output`.
     ///
-    /// Both hold `n` elements and are on the plan's device. The first and the last R of
-    /// `output` are left as they are.
+    /// Both have `n` elements and are on the plan's device. The first and the last R elements of
+    /// `output` keep their values.
     ///
     /// ```
     /// use halo_gpu::Device;
@@ -211,8 +211,8 @@ impl<T: Scalar> Plan<T> {
     ///
     /// # Errors
     ///
-    /// [`Error::LengthMismatch`] and [`Error::DeviceMismatch`] for buffers that do not
-    /// fit, and what a launch can fail with.
+    /// [`Error::LengthMismatch`] and [`Error::DeviceMismatch`] for buffers that do not fit, and the
+    /// errors of a launch.
     pub fn apply(&self, input: &Buffer<T>, output: &mut Buffer<T>) -> Result<(), Error> {
         let line = Line {
             form: self.stencil.form,

@@ -31,23 +31,23 @@ use std::f64::consts::TAU;
 /// The textbook's number of elements.
 pub const N: usize = 1 << 16;
 
-/// Points per period of [`sine`]: a power of two, so that the spacing is exact.
+/// Points per period of [`sine`]; a power of two, so that the spacing is exact.
 const POINTS_PER_PERIOD: usize = 64;
 
-/// A line of small whole numbers without a pattern that a block could hide:
-/// `in[i] = i² mod 251`.
+/// A line of small whole numbers, `in[i] = i² mod 251`, without a pattern that could hide the
+/// faults of a block.
 ///
-/// With whole coefficients every product and sum is exact in `f32`, so there is
-/// one right result whatever the order of the operations.
+/// With whole coefficients every product and sum is exact in `f32`, so the result does not depend
+/// on the order of the operations.
 ///
 /// # Errors
 ///
-/// [`Error::IndexOverflow`], [`Error::HostOutOfMemory`] for more than there is memory for.
+/// [`Error::IndexOverflow`]; [`Error::HostOutOfMemory`] if there is not enough memory.
 pub fn whole_numbers(n: usize) -> Result<Vec<f32>, Error> {
     line(n, |i| whole_number(i) as f32)
 }
 
-/// This many elements, each computed from its index.
+/// `n` elements, each computed from its index.
 fn line(n: usize, element: impl Fn(usize) -> f32) -> Result<Vec<f32>, Error> {
     let mut line = reserve(n)?;
     line.extend((0..n).map(element));
@@ -59,10 +59,10 @@ fn whole_number(i: usize) -> i64 {
     i * i % 251
 }
 
-/// The errors of the inner elements of `output`, computed from [`whole_numbers`]
-/// with [`TEXTBOOK_COEFFICIENTS`]; anything but zero is wrong.
+/// The errors of the inner elements of `output`, computed from [`whole_numbers`] with
+/// [`TEXTBOOK_COEFFICIENTS`]. They must be zero.
 ///
-/// NaN if `output` has no inner elements.
+/// They are NaN if `output` has no inner elements.
 #[must_use]
 pub fn textbook_errors(output: &[f32]) -> Errors {
     Errors::of(inner(output), |index| {
@@ -80,17 +80,16 @@ pub fn textbook_errors(output: &[f32]) -> Errors {
 ///
 /// # Errors
 ///
-/// As [`Stencil1d::derivative`].
+/// As for [`Stencil1d::derivative`].
 pub fn derivative(n: usize) -> Result<Stencil1d<f32>, Error> {
     Stencil1d::derivative(n, 1.0 / POINTS_PER_PERIOD as f64)
 }
 
-/// A sine wave of period 1 and 64 points per period,
-/// evaluated in `f64` and rounded once.
+/// A sine wave of period 1 with 64 points per period, computed in `f64` and rounded once.
 ///
 /// # Errors
 ///
-/// As [`whole_numbers`].
+/// As for [`whole_numbers`].
 pub fn sine(n: usize) -> Result<Vec<f32>, Error> {
     line(n, |i| phase(i).sin() as f32)
 }
@@ -103,25 +102,23 @@ fn phase(i: usize) -> f64 {
 /// The errors of the inner elements of `output`, computed from [`sine`] with
 /// [`derivative`], against the analytic derivative `2π cos(2πx)`.
 ///
-/// NaN if `output` has no inner elements.
+/// They are NaN if `output` has no inner elements.
 #[must_use]
 pub fn derivative_errors(output: &[f32]) -> Errors {
     Errors::of(inner(output), |index| TAU * phase(index + RADIUS).cos())
 }
 
-/// Bounds on [`derivative_errors`]: root mean square, maximum.
+/// Bounds on [`derivative_errors`]: root mean square and maximum.
 ///
 /// With spacing h, weights w and half an ulp ε = 2⁻²⁴:
 ///
 /// - Truncation: at most `h⁸/630 · (2π)⁹`.
-/// - The line and the weights are rounded, then a difference, a product and up
-///   to four sums: each by at most ε of the sizes of all terms together, which
-///   is at most `S = 2 Σ|w| / h`, since no element exceeds 1. A term sees its two
-///   elements' roundings (together at most ε of it as bounded here) and that of
-///   its weight, and those of the difference, the product and the sums: 8ε S.
+/// - The line and the weights are rounded, then a difference, a product and up to four sums. Each
+///   rounding is at most ε times the sum of all absolute terms, which is at most `S = 2 Σ|w| / h`,
+///   because no element exceeds 1. A term has the roundings of its two elements (together at most ε
+///   times that bound), of its weight, of the difference, the product and the sums: 8ε S.
 ///
-/// That is the worst case of every rounding, so it bounds the root mean square
-/// as well.
+/// That is the worst case of every rounding, so it bounds the root mean square too.
 #[must_use]
 pub fn derivative_error_bounds() -> Errors {
     let h = 1.0 / POINTS_PER_PERIOD as f64;
@@ -137,7 +134,7 @@ pub fn derivative_error_bounds() -> Errors {
     }
 }
 
-/// All but the first and the last four elements.
+/// All elements but the first and the last four.
 fn inner(output: &[f32]) -> &[f32] {
     output
         .get(RADIUS..output.len().saturating_sub(RADIUS))

@@ -1,4 +1,4 @@
-//! `Stencil1d`: the coefficients of a stencil, independent of any device.
+//! Describes a line stencil: `Stencil1d`, the coefficients without a device.
 
 use super::check::OPERATION;
 use super::form::Form;
@@ -12,7 +12,7 @@ use gpu_kernels::stencil1d::BLOCK_DEFAULT;
 use gpu_kernels::stencil1d::custom::{MAX_POINTS, MAX_RADIUS};
 use gpu_kernels::stencil1d::geometry::inner_cost;
 
-/// A stencil on lines of a given length.
+/// A stencil for lines of a given length.
 ///
 /// ```text
 /// antisymmetric  out[i] = Σ_m c_m (in[i+m] - in[i-m])                 1 <= m <= R
@@ -21,17 +21,17 @@ use gpu_kernels::stencil1d::geometry::inner_cost;
 /// ```
 ///
 /// for R ≤ i < n - R, in `f32` or `f64`, with R from 1 to [`MAX_RADIUS`](super::MAX_RADIUS). The
-/// **first and the last R elements** of `out` are not written and keep their values. The result is
-/// in the unit of the line times that of the coefficients.
+/// **first and the last R elements** of `out` are not written and keep their values. The unit of
+/// the result is that of the line times that of the coefficients.
 ///
-/// The first term is a product, the others are taken by a fused multiply-add each, the
-/// nearest neighbours first and the one ahead before the one behind. So the CPU port and
-/// all kernels give the same bits.
+/// The first term is a product; each further term is added by a fused multiply-add, the nearest
+/// neighbours first, and the one ahead before the one behind. So the CPU port and all kernels give
+/// the same bits.
 ///
-/// **NaN and infinities** in the line are not looked for: one makes the outputs whose
-/// stencils reach it NaN (or infinite), also where a coefficient is 0, and no other. An
-/// antisymmetric stencil does not read the element that the output belongs to. Which NaN a
-/// NaN becomes is the processor's choice. Coefficients are finite.
+/// **NaN and infinities** in the line are not checked for. They make NaN (or infinite) exactly
+/// those outputs whose stencils reach them, even if the coefficient is 0. An antisymmetric stencil
+/// does not read the element at the output's own index. The bits of a NaN depend on the processor.
+/// Coefficients are finite.
 ///
 /// ```
 /// use halo_gpu::Device;
@@ -76,8 +76,8 @@ pub struct Stencil1d<T: Scalar> {
 }
 
 impl<T: Scalar> Stencil1d<T> {
-    /// `coefficients[m - 1]` (1 to 8 of them) multiplies the difference of the two neighbours m
-    /// elements away, on lines of `n` elements.
+    /// An antisymmetric stencil on lines of `n` elements: `coefficients[m - 1]` (1 to 8 of them)
+    /// multiplies the difference of the two neighbours at distance m.
     ///
     /// ```
     /// use halo_gpu::Device;
@@ -93,25 +93,25 @@ impl<T: Scalar> Stencil1d<T> {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidSize`] for another number of coefficients, and for a line without any
-    /// element that has all its neighbours; [`Error::NonFinite`] for a coefficient that is NaN or
+    /// [`Error::InvalidSize`] for another number of coefficients, and for a line in which no
+    /// element has all its neighbours; [`Error::NonFinite`] for a coefficient that is NaN or
     /// infinite.
     pub fn antisymmetric(n: usize, coefficients: &[T]) -> Result<Self, Error> {
         let radius = coefficients.len();
         require_radius(radius, radius)?;
         Self::new(n, Form::Antisymmetric, radius, |m| match m {
-            // Not looked at, but what the formula says: `-c` of the one ahead has no use.
+            // Not used: the formula subtracts the neighbours behind.
             ..=0 => T::zeroed(),
             _ => coefficients[m as usize - 1],
         })
     }
 
-    /// `center` multiplies the element itself, and `coefficients[m - 1]` (1 to 8 of them) the sum
-    /// of the two neighbours m elements away, on lines of `n` elements.
+    /// A symmetric stencil on lines of `n` elements: `center` multiplies the element itself, and
+    /// `coefficients[m - 1]` (1 to 8 of them) the sum of the two neighbours at distance m.
     ///
     /// # Errors
     ///
-    /// As [`antisymmetric`](Self::antisymmetric).
+    /// As for [`antisymmetric`](Self::antisymmetric).
     pub fn symmetric(n: usize, center: T, coefficients: &[T]) -> Result<Self, Error> {
         let radius = coefficients.len();
         require_radius(radius, radius)?;
@@ -121,8 +121,8 @@ impl<T: Scalar> Stencil1d<T> {
         })
     }
 
-    /// `coefficients[R + m]` (3, 5, … 17 of them) multiplies the element m ahead, on lines of `n`
-    /// elements.
+    /// A stencil on lines of `n` elements with independent coefficients: `coefficients[R + m]` (3,
+    /// 5, … or 17 of them) multiplies the element m ahead.
     ///
     /// ```
     /// use halo_gpu::Device;
@@ -140,7 +140,7 @@ impl<T: Scalar> Stencil1d<T> {
     ///
     /// # Errors
     ///
-    /// As [`antisymmetric`](Self::antisymmetric).
+    /// As for [`antisymmetric`](Self::antisymmetric).
     pub fn any(n: usize, coefficients: &[T]) -> Result<Self, Error> {
         let points = coefficients.len();
         let radius = points / 2;
@@ -150,19 +150,18 @@ impl<T: Scalar> Stencil1d<T> {
         })
     }
 
-    /// The first derivative of 8th order, of lines of `n` elements whose points
-    /// are `spacing` apart, in the unit of the line over that of the spacing.
+    /// The first derivative of 8th order for lines of `n` elements that are `spacing` apart, in the
+    /// unit of the line divided by that of the spacing.
     ///
-    /// The coefficients are 4/5, -1/5, 4/105 and -1/280 (Fornberg 1988, as with
-    /// [`finite_difference`](crate::finite_difference)) over the spacing, divided in `f64`
-    /// and rounded once. The truncation error begins with
-    /// `-spacing⁸/630 · f⁽⁹⁾`.
+    /// The coefficients are 4/5, -1/5, 4/105 and -1/280 (Fornberg 1988, as in
+    /// [`finite_difference`](crate::finite_difference)), divided by the spacing in `f64` and
+    /// rounded once. The truncation error begins with `-spacing⁸/630 · f⁽⁹⁾`.
     ///
     /// # Errors
     ///
-    /// As [`antisymmetric`](Self::antisymmetric); [`Error::NonFinite`] and
-    /// [`Error::InvalidParameter`] for a spacing that is not a positive number, or so small
-    /// or large that a coefficient leaves the range of `T`.
+    /// As for [`antisymmetric`](Self::antisymmetric); [`Error::NonFinite`] and
+    /// [`Error::InvalidParameter`] for a spacing that is not a positive number, or for which a
+    /// coefficient is outside the range of `T`.
     pub fn derivative(n: usize, spacing: f64) -> Result<Self, Error> {
         require_finite(OPERATION, "the spacing", spacing)?;
         let coefficients = CENTRAL_8.map(|weight| T::nearest(weight / spacing));
@@ -214,7 +213,7 @@ impl<T: Scalar> Stencil1d<T> {
         Ok(stencil)
     }
 
-    /// The indices of the coefficients that the caller gave.
+    /// The indices of the coefficients that the caller passed.
     fn given(&self) -> std::ops::Range<usize> {
         let first = match self.form {
             Form::Antisymmetric => MAX_RADIUS + 1,
@@ -224,8 +223,8 @@ impl<T: Scalar> Stencil1d<T> {
         first..MAX_RADIUS + self.radius + 1
     }
 
-    /// The same stencil, with `block` threads per block of the textbook kernels. Any number
-    /// gives the same bits.
+    /// This stencil, with `block` threads per block of the textbook kernels. The bits do not depend
+    /// on it.
     ///
     /// # Errors
     ///
@@ -249,43 +248,43 @@ impl<T: Scalar> Stencil1d<T> {
         Ok(self)
     }
 
-    /// The elements of a line.
+    /// The number of elements of a line.
     #[must_use]
     pub const fn n(&self) -> usize {
         self.n
     }
 
-    /// The coefficients as they were given: for an antisymmetric stencil those of the neighbours
-    /// ahead; for a symmetric one first that of the element itself; for any other all, from the
-    /// farthest behind to the farthest ahead.
+    /// The coefficients as the caller passed them. For an antisymmetric stencil: those of the
+    /// neighbours ahead. For a symmetric one: first that of the element itself. For any other: all,
+    /// from the farthest behind to the farthest ahead.
     #[must_use]
     pub fn coefficients(&self) -> &[T] {
         &self.coefficients[self.given()]
     }
 
-    /// R: how many neighbours on either side, and how many elements at either end are
-    /// not written.
+    /// R: the number of neighbours on either side, and the number of elements at either end that
+    /// are not written.
     #[must_use]
     pub const fn radius(&self) -> usize {
         self.radius
     }
 
-    /// The elements that are computed: n - 2 R.
+    /// The number of computed elements: n - 2 R.
     #[must_use]
     pub const fn inner_len(&self) -> usize {
         self.n - 2 * self.radius
     }
 
-    /// Threads per block of the textbook kernels: 32 unless [`with_block`](Self::with_block)
-    /// said otherwise.
+    /// Threads per block of the textbook kernels: 32 unless set by
+    /// [`with_block`](Self::with_block).
     #[must_use]
     pub const fn block(&self) -> u32 {
         self.block
     }
 
-    /// The bytes it has to move at the least, each element read once and each inner
-    /// element written once, and its floating-point operations, a fused multiply-add being
-    /// two. Each is at most `u64::MAX`.
+    /// The fewest bytes, if each element is read once and each inner element is written once, and
+    /// the floating-point operations, where a fused multiply-add counts as two. Each is at most
+    /// `u64::MAX`.
     #[must_use]
     pub const fn cost(&self) -> Cost {
         let radius = self.radius as u64;
@@ -297,17 +296,17 @@ impl<T: Scalar> Stencil1d<T> {
         inner_cost(&self.problem(), self.radius, size_of::<T>(), each)
     }
 
-    /// The line, and the block of the textbook kernels, as the table of kernels has it.
+    /// The line and the block of the textbook kernels, as a problem of the table of kernels.
     pub(super) const fn problem(&self) -> Problem {
         Problem::line(self.n).with_block(self.block)
     }
 
-    /// The port, on lines whose lengths have been checked.
+    /// Runs the port on lines whose lengths have been checked.
     pub(super) fn on_cpu(&self, input: &[T], inner: &mut [T]) {
         T::stencil(self.form, self.radius, &self.coefficients, input, inner);
     }
 
-    /// Whether it is one that the nine-point kernels compute.
+    /// Whether the nine-point kernels can compute it.
     pub(super) fn is_nine_point(&self) -> bool {
         self.form == Form::Antisymmetric && self.radius == gpu_kernels::stencil1d::RADIUS
     }
@@ -318,7 +317,7 @@ const fn place(m: i32) -> usize {
     (MAX_RADIUS as i32 + m) as usize
 }
 
-/// The coefficients, as errors call them.
+/// The names of the coefficients in errors.
 const NAMES: [&str; MAX_POINTS] = [
     "coefficient -8",
     "coefficient -7",
@@ -339,7 +338,7 @@ const NAMES: [&str; MAX_POINTS] = [
     "coefficient 8",
 ];
 
-/// An error unless there are 1 to 8 neighbours; `given` is the number in the message.
+/// Returns an error unless there are 1 to 8 neighbours; `given` is the number in the message.
 fn require_radius(radius: usize, given: usize) -> Result<(), Error> {
     if (1..=MAX_RADIUS).contains(&radius) {
         return Ok(());

@@ -1,7 +1,7 @@
-//! Threads that stay awake for a little while after they have helped, for the next call.
+//! A team of threads that stay awake for a short time after their work, ready for the next call.
 //!
 //! Waking a thread takes tens of microseconds, longer than the work on a field that fits in a
-//! cache. A program usually calls again soon, so a helper looks for more work for [`AWAKE`] before
+//! cache. A program usually calls again soon, so a helper polls for more work for [`AWAKE`] before
 //! it returns to rayon. The calling thread waits only for helpers that have begun, and does the
 //! rest of the work itself.
 
@@ -15,24 +15,24 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long a helper looks for more work.
+/// The time for which a helper polls for more work.
 const AWAKE: Duration = Duration::from_micros(50);
 
-/// Looks between two looks at the clock.
+/// Polls between two reads of the clock.
 const LOOKS: usize = 64;
 
-/// Looks of the calling thread for the end of what helpers do, until it lets others run: a
-/// helper may wait for a processor.
+/// The number of polls after which the calling thread, waiting for its helpers, begins to yield its
+/// processor: a helper may be waiting for one.
 const PATIENCE: usize = 1 << 12;
 
-/// The most threads of a team, with the calling one.
+/// The most threads of a team, including the calling one.
 const MOST: usize = 64;
 
-/// What a helper is to do, with its number.
+/// The work of a helper, called with its number.
 type Work<'a> = dyn Fn(usize) + Sync + 'a;
 
-/// In lines of the cache of its own: helpers look at it all the time, and what else the
-/// calling thread writes should not wait for them.
+/// A value in cache lines of its own: helpers poll it all the time, and the calling thread's other
+/// writes should not wait for them.
 #[repr(align(128))]
 struct Line<T>(T);
 
@@ -44,27 +44,27 @@ impl<T> Deref for Line<T> {
     }
 }
 
-/// Helpers `1..MOST` and the work that is open to them, one at a time.
+/// Helpers `1..MOST`, and the one piece of work that is open to them.
 pub(super) struct Team {
     /// [`Open`], packed.
     open: Line<AtomicU64>,
-    /// Whether a calling thread has the team.
+    /// Whether a calling thread owns the team.
     taken: AtomicBool,
-    /// The work that is open, valid as long as `open` says that it is or that one is inside.
+    /// The open work; valid while `open` says so or while a helper is inside.
     work: UnsafeCell<*const Work<'static>>,
-    /// Whether a helper of this number is about, or on its way.
+    /// Whether the helper of this number is awake or has been spawned.
     about: [AtomicBool; MOST],
     /// The first panic of a helper.
     panic: Mutex<Option<Box<dyn Any + Send>>>,
 }
 
 // SAFETY: only the thread that has taken the team writes `work`, while it is closed and no helper
-// is inside. Only helpers inside read it; `open` hands it over. It points to a Sync value. All
-// other fields are Sync.
+// is inside. Only helpers inside read it, and `open` synchronises them with the write. It points to
+// a Sync value. All other fields are Sync.
 unsafe impl Sync for Team {}
 
-/// The state: the number of the work, which distinguishes it from the last; the number of helpers
-/// that may enter; and the number that are inside.
+/// The state: the number of the work, which differs from the previous one; the number of threads
+/// that may take part; and the number of helpers inside.
 #[derive(Clone, Copy)]
 struct Open {
     number: u32,
@@ -98,22 +98,22 @@ pub(super) static TEAM: Team = Team {
 fn nothing(_: usize) {}
 
 impl Team {
-    /// Calls `work(0)`, and on threads of rayon `work(n)` for those `n` in `1..threads` whose
-    /// helper comes in time, each at most once; returns when all calls have returned. Returns
-    /// false, and calls nothing, if another thread has the team.
+    /// Calls `work(0)` on this thread, and on rayon's threads `work(n)`, at most once each, for
+    /// those `n` in `1..threads` whose helper comes in time. Returns when all calls have returned.
+    /// If another thread owns the team, it calls nothing and returns false.
     ///
-    /// `work` must do everything whichever helpers come. To be called after
-    /// [`ready`](super::ready) has found rayon's threads, and not on one of them.
+    /// `work` must do everything, whichever helpers come. Call this after [`ready`](super::ready)
+    /// has found rayon's threads, and not on one of them.
     pub(super) fn call(&'static self, threads: usize, work: &Work<'_>) -> bool {
         if self.taken.swap(true, Ordering::Acquire) {
             return false;
         }
         let threads = threads.min(MOST);
-        // SAFETY: only the lifetime changes. `Closing` below waits, also where `work` panics, until
-        // no helper that could use it is inside, and none enters later.
+        // SAFETY: only the lifetime changes. `Closing` below waits, even if `work` panics, until no
+        // helper that could use it is inside, and none enters later.
         let work = unsafe { std::mem::transmute::<&Work<'_>, &'static Work<'static>>(work) };
-        // SAFETY: this thread has the team, which is closed, and empty: its last owner
-        // waited for that.
+        // SAFETY: this thread owns the team, which is closed and has no helper inside: its last
+        // owner waited for that.
         unsafe { *self.work.get() = work };
         let number = Open::unpack(self.open.load(Ordering::Relaxed)).number;
         let open = Open {
@@ -134,7 +134,7 @@ impl Team {
         true
     }
 
-    /// What a helper does until there has been nothing to do for a while.
+    /// Runs a helper until it has found nothing to do for [`AWAKE`].
     fn help(&self, helper: usize) {
         let mut last = None;
         let mut since = Instant::now();
@@ -160,8 +160,8 @@ impl Team {
                     continue;
                 }
                 last = Some(open.number);
-                // SAFETY: this helper is inside, so the work is there until it has left,
-                // and was written before it was opened.
+                // SAFETY: this helper is inside, so the work exists until it has left, and was
+                // written before it was opened.
                 let work = unsafe { &**self.work.get() };
                 if let Err(panic) = catch_unwind(AssertUnwindSafe(|| work(helper))) {
                     let mut first = self.panic.lock().unwrap_or_else(PoisonError::into_inner);
@@ -178,7 +178,7 @@ impl Team {
     }
 }
 
-/// Closes the work of a team, waits for those inside, and gives the team back.
+/// On drop, closes the work of a team, waits for the helpers inside, and releases the team.
 struct Closing<'a>(&'a Team);
 
 impl Drop for Closing<'_> {
@@ -188,7 +188,7 @@ impl Drop for Closing<'_> {
         let mut open = Open::unpack(team.open.load(Ordering::Relaxed));
         loop {
             let closed = Open { helpers: 0, ..open };
-            // Nobody enters from here on.
+            // No helper enters after this exchange.
             match team.open.compare_exchange_weak(
                 open.pack(),
                 closed.pack(),
@@ -199,7 +199,7 @@ impl Drop for Closing<'_> {
                 Err(now) => open = Open::unpack(now),
             }
         }
-        // What those inside have done is seen once they have left.
+        // The acquire loads make the helpers' results visible once they have left.
         while Open::unpack(team.open.load(Ordering::Acquire)).inside > 0 {
             looks += 1;
             if looks < PATIENCE {

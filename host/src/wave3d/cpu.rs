@@ -1,13 +1,13 @@
-//! The formula, point by point: what the kernels, and the vectors of the CPU, are checked
-//! against.
+//! The formula for waves, point by point: the reference for the kernels and for the CPU's vector
+//! code.
 #![forbid(unsafe_code)]
 
 use super::wave::Wave3d;
 use crate::Axis;
 use crate::stencil::{Number, Plain, Value, of_points};
 
-/// A step from fields with the points of the grid: u, u a step before, and the coefficients of
-/// one kind or the other.
+/// A step from fields with the points of the grid: u, u one step before, and the coefficients, with
+/// or without damping.
 pub(super) fn step<T: Number>(wave: &Wave3d, fields: &[Vec<T>]) -> Vec<T> {
     let plain = |field: usize| Plain::new(wave.grid(), &fields[field]);
     let (u, past, courant) = (plain(0), plain(1), plain(2));

@@ -1,28 +1,28 @@
-//! Absorbing layers, in which waves are damped.
+//! Absorbing layers: regions at the ends of a grid where waves are damped.
 
 use crate::{Axis, Boundary, Error, Grid3};
 
-/// What errors call the family.
+/// The family's name in errors.
 pub(super) const OPERATION: &str = "wave3d";
 
 /// A layer before each open end ([`Boundary::OneSided`]) of a grid, in which waves are damped:
 /// `∂²u/∂t² + σ ∂u/∂t = c² ∇²u`.
 ///
-/// σ grows with the square of the depth in the layer, so that little is reflected where it
-/// begins, up to `3 c ln(1/R) / L` at the end: a wave that goes through a layer of length L,
-/// against its end, and back is R times as high in the limit of fine grids, its amplitude
-/// falling as `exp(-∫ σ/2 dt)`. Where layers meet, their σ add up.
+/// σ grows with the square of the depth in the layer, so that its beginning reflects little, up to
+/// `3 c ln(1/R) / L` at the end. The amplitude of a wave falls as `exp(-∫ σ/2 dt)`: in the limit of
+/// fine grids, a wave that crosses a layer of length L, is reflected at its end and crosses it
+/// again has R times its amplitude. Where layers overlap, their σ are added.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Layer {
-    /// Points of the grid that it takes at each open end: two wavelengths or so.
+    /// Grid points of the layer at each open end: about two wavelengths.
     pub points: usize,
-    /// R, between 0 and 1: the fraction of a wave that remains. 0.001 suits layers of 20 points; a
-    /// smaller one makes σ steep, which also reflects.
+    /// R, between 0 and 1: the fraction of the amplitude that remains. 0.001 suits layers of 20
+    /// points; a smaller value makes σ steep, which also reflects.
     pub left: f64,
 }
 
 impl Layer {
-    /// That it can be on this grid.
+    /// Checks that this grid can have the layer.
     pub(super) fn check(&self, grid: &Grid3) -> Result<(), Error> {
         let invalid = |parameter, given: String, required: String| Error::InvalidParameter {
             operation: OPERATION,
@@ -55,7 +55,7 @@ impl Layer {
         Ok(())
     }
 
-    /// σ over c at a point, one over a length.
+    /// σ / c at a point, in the unit 1 / length.
     pub(super) fn damping(&self, grid: &Grid3, point: [usize; 3]) -> f64 {
         let along = Axis::ALL.map(|axis| {
             let (n, at) = (grid.extent(axis), point[axis.index()]);

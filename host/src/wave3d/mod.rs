@@ -1,4 +1,4 @@
-//! Waves in space: the acoustic wave equation, of second order in time and of 2nd to 8th in
+//! Solves the acoustic wave equation in space, of second order in time and 2nd to 8th order in
 //! space.
 //!
 //! ```text
@@ -6,17 +6,17 @@
 //! new = (2 u - past) + (c Δt)² L u      L: central differences of order p
 //! ```
 //!
-//! with a velocity c at each point: leapfrog in time (Virieux, Calandra and Plessix, "A review
-//! of the spectral, pseudo-spectral, finite-difference and finite-element modelling techniques
-//! for geophysical imaging", Geophysical Prospecting 59 (2011), section 3). The error is of
-//! order Δt² + hᵖ. Steps are stable up to [`Wave3d::longest_step`].
+//! with a velocity c at each point: leapfrog in time (Virieux, Calandra and Plessix, "A review of
+//! the spectral, pseudo-spectral, finite-difference and finite-element modelling techniques for
+//! geophysical imaging", Geophysical Prospecting 59 (2011), section 3). The error is of order Δt² +
+//! hᵖ. Steps are stable up to [`Wave3d::longest_step`].
 //!
-//! [`Wave3d`] describes the computation: a [`Grid3`](crate::Grid3), whose boundaries are those of
-//! the field, and the order. [`Wave3d::start`] puts a field on a device, with its velocities
-//! ([`Waves`]); [`Wave3d::start_absorbing`] does so with damping layers ([`Layer`]) before the open
-//! ends ([`Boundary::OneSided`](crate::Boundary::OneSided)). Steps are those of a stencil
-//! ([`stencil`](mod@crate::stencil)): by the kernel in the emulator and on CUDA devices, by vectors
-//! on the CPU, with the same bits in `f32` and in `f64`.
+//! [`Wave3d`] describes the computation: a [`Grid3`](crate::Grid3), with the boundaries of the
+//! field, and the order. [`Wave3d::start`] puts a field on a device, with its velocities
+//! ([`Waves`]); [`Wave3d::start_absorbing`] adds damping layers ([`Layer`]) before the open ends
+//! ([`Boundary::OneSided`](crate::Boundary::OneSided)). The steps are those of a stencil
+//! ([`stencil`](mod@crate::stencil)): a kernel on the emulator and on CUDA devices, vector code on
+//! the CPU, with the same bits in `f32` and in `f64`.
 //!
 //! ```
 //! use halo_gpu::wave3d::Wave3d;

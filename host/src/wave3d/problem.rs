@@ -1,31 +1,31 @@
-//! The textbook problem: a standing wave in a periodic box, whose course is known.
+//! The textbook problem: a standing wave in a periodic box, with a known solution.
 //!
 //! ```text
 //! u(x, y, z, t) = cos(ω t) cos(k_x x) cos(k_y y) cos(k_z z)      ω = c |k|, k_a = 2π m_a / L_a
 //! ```
 //!
 //! with the same velocity everywhere; the period of an axis of `n` points is L = n h. It is a
-//! standing wave of the grid as well, with another ω: [`frequency_on_grid`].
+//! standing wave of the grid too, with another ω: [`frequency_on_grid`].
 
 use super::wave::Wave3d;
 use crate::stencil::Number;
 use crate::{Axis, Error, Field3};
 use std::f64::consts::TAU;
 
-/// The phase of a mode from point to point along an axis.
+/// The phase of a mode between adjacent points along an axis.
 fn phase(wave: &Wave3d, modes: [usize; 3], axis: Axis) -> f64 {
     TAU * modes[axis.index()] as f64 / wave.grid().extent(axis) as f64
 }
 
-/// The wave with `modes` periods along x, y and z where `cos(ω t)` is `height`.
+/// The wave with `modes` periods along x, y and z, at a time when `cos(ω t)` is `height`.
 ///
 /// # Errors
 ///
-/// [`Error::HostOutOfMemory`] for a grid too large.
+/// [`Error::HostOutOfMemory`] for a grid that is too large.
 pub fn mode<T: Number>(wave: &Wave3d, modes: [usize; 3], height: f64) -> Result<Field3<T>, Error> {
     let cosine = |axis: Axis, at: usize| {
         let n = wave.grid().extent(axis);
-        // The angle is reduced while it is a whole number.
+        // Reduces the angle exactly, in integers.
         (TAU * (modes[axis.index()] * at % n) as f64 / n as f64).cos()
     };
     Field3::from_fn(wave.grid().shape(), |i, j, k| {
@@ -34,7 +34,7 @@ pub fn mode<T: Number>(wave: &Wave3d, modes: [usize; 3], height: f64) -> Result<
     })
 }
 
-/// ω = c |k| of a [`mode`], one over the unit of time.
+/// ω = c |k| of a [`mode`], in 1 / time.
 #[must_use]
 pub fn frequency(wave: &Wave3d, modes: [usize; 3], velocity: f64) -> f64 {
     let along = Axis::ALL.map(|axis| {
@@ -44,8 +44,9 @@ pub fn frequency(wave: &Wave3d, modes: [usize; 3], velocity: f64) -> f64 {
     velocity * along.iter().sum::<f64>().sqrt()
 }
 
-/// The same on the grid: `sin(ω Δt / 2) = (c Δt / 2) √(Σ κ_a)`, with κ what the differences make
-/// of `-∂²/∂x²` (Virieux et al. 2011, section 3). NaN for a step that is not stable.
+/// ω of a [`mode`] on the grid: `sin(ω Δt / 2) = (c Δt / 2) √(Σ κ_a)`, where κ is the factor by
+/// which the differences for `-∂²/∂x²` multiply the mode (Virieux et al. 2011, section 3). NaN for
+/// a step that is not stable.
 ///
 /// ```
 /// use halo_gpu::wave3d::{Wave3d, problem};

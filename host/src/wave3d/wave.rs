@@ -1,4 +1,4 @@
-//! `Wave3d`: the grid, and the order of accuracy in space.
+//! Describes a computation of waves: `Wave3d`, a grid and an order of accuracy in space.
 
 use super::gpu::Kernels;
 use super::layer::{Layer, OPERATION};
@@ -11,34 +11,34 @@ use crate::{Axis, Device, Error, Field3, Grid3, Shape3};
 use gpu_kernels::registry::Cost;
 use gpu_kernels::wave3d::step::{Laplacian, RADIUS};
 
-/// Steps of [`Wave3d`] on a device, on buffers of the caller: its `step` makes the new field of
-/// the present one, of that a step before, and of the coefficients ([`Wave3d::coefficients`]).
+/// The steps of a [`Wave3d`] on a device, on buffers of the caller: `step` computes the new field
+/// from the current one, the one a step before, and the coefficients ([`Wave3d::coefficients`]).
 pub type Plan<T> = stencil::Plan<<T as Kernels>::Closed, T, 3, 3, 1>;
 
-/// The same with damping: its `step` takes the four fields of
+/// Like [`Plan`], with damping: `step` takes four fields; the last two are the
 /// [`Wave3d::absorbing_coefficients`].
 pub type AbsorbingPlan<T> = stencil::Plan<<T as Kernels>::Absorbing, T, 3, 4, 1>;
 
-/// A field on a device: its `steps` go on from it, `to_vec(0)` copies it to the host, and
-/// `field_mut(0)` lends it for a source.
+/// A field on a device: `steps` advances it, `to_vec(0)` copies it to the host, and `field_mut(0)`
+/// borrows it, for a source.
 pub type Waves<T> = stencil::Run<<T as Kernels>::Closed, T, 3, 3, 1>;
 
-/// The same with damping layers.
+/// Like [`Waves`], with damping layers.
 pub type AbsorbedWaves<T> = stencil::Run<<T as Kernels>::Absorbing, T, 3, 4, 1>;
 
-/// Waves on a grid, by differences of an order.
+/// The wave equation on a grid, with differences of a given order.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Wave3d {
     grid: Grid3,
     order: u32,
-    /// The weights of the second derivative for a spacing of 1: the point's own, and its
-    /// neighbours'.
+    /// The weights of the second derivative for a spacing of 1: that of the point itself, and those
+    /// of its neighbours.
     own: f64,
     weights: [f64; RADIUS],
 }
 
 impl Wave3d {
-    /// Waves on `grid`, with differences in space of the order 2, 4, 6 or 8.
+    /// Waves on `grid`, with differences in space of order 2, 4, 6 or 8.
     ///
     /// # Errors
     ///
@@ -76,8 +76,8 @@ impl Wave3d {
         self.order
     }
 
-    /// What the differences make of `-∂²/∂x²` of a wave with this phase from point to point, for
-    /// a spacing of 1: nearly its square.
+    /// The factor by which the differences for `-∂²/∂x²`, with a spacing of 1, multiply a wave with
+    /// this phase between adjacent points: approximately `phase²`.
     pub(super) fn square_of(&self, phase: f64) -> f64 {
         let each = self.weights.iter().enumerate();
         let others = each.map(|(m, weight)| 2.0 * weight * ((m + 1) as f64 * phase).cos());
@@ -96,8 +96,8 @@ impl Wave3d {
         Axis::ALL.map(|axis| (x / self.grid.spacing(axis)).powi(2))
     }
 
-    /// The longest stable step where the `fastest` wave has this velocity:
-    /// `2 / (c √(Λ Σ 1 / h²))`, with Λ = 4, 16/3, 272/45 and 2048/315 for the orders from 2 to 8.
+    /// The longest stable step for waves of at most the velocity `fastest`, c: `2 / (c √(Λ Σ 1 /
+    /// h²))`, with Λ = 4, 16/3, 272/45 and 2048/315 for the orders from 2 to 8.
     ///
     /// ```
     /// use halo_gpu::wave3d::Wave3d;
@@ -116,7 +116,7 @@ impl Wave3d {
         2.0 / most.sqrt() * (self.grid.spacing(Axis::X) / fastest)
     }
 
-    /// In units of the spacing along x.
+    /// The Laplacian in units of the spacing along x.
     pub(super) fn laplacian<T: Kernels>(&self) -> Laplacian<T> {
         let relative = self.relative();
         Laplacian {
@@ -125,65 +125,65 @@ impl Wave3d {
         }
     }
 
-    /// The same as a stencil, of the field, that a step before, and the
+    /// This computation as a stencil on the field, the field a step before, and the
     /// [`coefficients`](Self::coefficients).
     ///
     /// # Errors
     ///
-    /// As [`plan`](Self::plan).
+    /// As for [`plan`](Self::plan).
     pub fn closed<T: Kernels>(&self) -> Result<Stencil<T::Closed, T, 3, 3, 1>, Error> {
         T::closed(self.laplacian(), self.grid)
     }
 
-    /// The same with damping: the last two fields are the
+    /// This computation as a stencil with damping: the last two fields are the
     /// [`absorbing_coefficients`](Self::absorbing_coefficients).
     ///
     /// # Errors
     ///
-    /// As [`plan`](Self::plan).
+    /// As for [`plan`](Self::plan).
     pub fn absorbing<T: Kernels>(&self) -> Result<Stencil<T::Absorbing, T, 3, 4, 1>, Error> {
         T::absorbing(self.laplacian(), self.grid)
     }
 
-    /// The least that a step has to do: three fields read and one written, 41 operations a
+    /// The least cost of a step: three fields are read and one is written, with 41 operations per
     /// point.
     ///
     /// # Errors
     ///
-    /// As [`plan`](Self::plan).
+    /// As for [`plan`](Self::plan).
     pub fn cost<T: Kernels>(&self) -> Result<Cost, Error> {
         Ok(self.closed::<T>()?.cost())
     }
 
-    /// The steps on `device`.
+    /// Plans the steps on `device`.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidParameter`] for [`Boundary::DirichletOnPoint`](crate::Boundary): all
-    /// points are computed; [`Error::IndexOverflow`] for a grid that kernels cannot count,
-    /// [`Error::HostOutOfMemory`].
+    /// [`Error::InvalidParameter`] for [`Boundary::DirichletOnPoint`](crate::Boundary), because a
+    /// step computes all points; [`Error::IndexOverflow`] for a grid that is too large for the
+    /// kernels' indices, [`Error::HostOutOfMemory`].
     pub fn plan<T: Kernels>(&self, device: &Device) -> Result<Plan<T>, Error> {
         self.closed()?.plan(device)
     }
 
-    /// The steps with damping on `device`.
+    /// Plans the steps with damping on `device`.
     ///
     /// # Errors
     ///
-    /// As [`plan`](Self::plan).
+    /// As for [`plan`](Self::plan).
     pub fn plan_absorbing<T: Kernels>(&self, device: &Device) -> Result<AbsorbingPlan<T>, Error> {
         self.absorbing()?.plan(device)
     }
 
-    /// The coefficients of steps of the length `time_step`: `(c Δt / h_x)²` with the velocity at
-    /// each point, x fastest.
+    /// The coefficients for steps of length `time_step`: `(c Δt / h_x)²` with the velocity at each
+    /// point, x fastest.
     ///
     /// # Errors
     ///
     /// [`Error::ShapeMismatch`] for velocities of another shape than the grid,
-    /// [`Error::InvalidElement`] for one that is not finite or is negative,
+    /// [`Error::InvalidElement`] for a velocity that is not finite or is negative,
     /// [`Error::NonFinite`] and [`Error::InvalidParameter`] for a step that is not a positive
-    /// number, [`Error::Unstable`] for one that is too long for the largest velocity.
+    /// number, [`Error::Unstable`] for a step that is too long for the largest velocity.
     pub fn coefficients<T: Kernels>(
         &self,
         time_step: f64,
@@ -193,11 +193,12 @@ impl Wave3d {
         self.coefficients_of_part(time_step, velocity)
     }
 
-    /// The same for a part of the grid, which the shape of `velocity` is.
+    /// Like [`coefficients`](Self::coefficients), for a part of the grid with the shape of
+    /// `velocity`.
     ///
     /// # Errors
     ///
-    /// As [`coefficients`](Self::coefficients), but for the shape.
+    /// As for [`coefficients`](Self::coefficients), except for the shape.
     pub fn coefficients_of_part<T: Kernels>(
         &self,
         time_step: f64,
@@ -211,14 +212,14 @@ impl Wave3d {
             .collect())
     }
 
-    /// The same for steps with damping: `(c Δt / h_x)² / (1 + d)` and `(1 - d) / (1 + d)` with
-    /// d = σ Δt / 2.
+    /// The coefficients for steps with damping: `(c Δt / h_x)² / (1 + d)` and `(1 - d) / (1 + d)`
+    /// with d = σ Δt / 2.
     ///
     /// # Errors
     ///
-    /// As [`coefficients`](Self::coefficients), and [`Error::InvalidParameter`] for a layer that
-    /// has no points, more than there are between open ends, or a reflection that is not
-    /// between 0 and 1.
+    /// As for [`coefficients`](Self::coefficients), and [`Error::InvalidParameter`] for a layer
+    /// without points or with more points than there are between open ends, and for a reflection
+    /// that is not between 0 and 1.
     pub fn absorbing_coefficients<T: Kernels>(
         &self,
         time_step: f64,
@@ -229,13 +230,13 @@ impl Wave3d {
         self.absorbing_coefficients_of_part(time_step, [0; 3], velocity, layer)
     }
 
-    /// The same for a part of the grid, which begins at the point `first`, and whose shape that
-    /// of `velocity` is.
+    /// Like [`absorbing_coefficients`](Self::absorbing_coefficients), for a part of the grid that
+    /// begins at the point `first` and has the shape of `velocity`.
     ///
     /// # Errors
     ///
-    /// As [`absorbing_coefficients`](Self::absorbing_coefficients), but for the shape;
-    /// [`Error::InvalidParameter`] for a part that is not one of the grid.
+    /// As for [`absorbing_coefficients`](Self::absorbing_coefficients), except for the shape;
+    /// [`Error::InvalidParameter`] for a part that does not lie within the grid.
     pub fn absorbing_coefficients_of_part<T: Kernels>(
         &self,
         time_step: f64,
@@ -271,7 +272,7 @@ impl Wave3d {
         Ok([squares, kept])
     }
 
-    /// How many spacings along x a wave goes in a step.
+    /// The number of spacings along x that a wave travels in a step.
     fn courant(&self, time_step: f64, velocity: f64) -> f64 {
         velocity * (time_step / self.grid.spacing(Axis::X))
     }
@@ -303,12 +304,12 @@ impl Wave3d {
         Ok(())
     }
 
-    /// `field` as it is `now` and as it was a step `before`, on `device`, to go on from by steps
-    /// of the length `time_step`. Where it was at rest both are the same, to first order in Δt.
+    /// Puts a field on `device`, to advance by steps of length `time_step`: the field `now` and a
+    /// step `before`. For a field at rest both are the same, to first order in Δt.
     ///
     /// # Errors
     ///
-    /// As [`coefficients`](Self::coefficients), [`plan`](Self::plan) and [`Device::upload`];
+    /// As for [`coefficients`](Self::coefficients), [`plan`](Self::plan) and [`Device::upload`];
     /// [`Error::ShapeMismatch`] for a field of another shape than the grid.
     pub fn start<T: Kernels>(
         &self,
@@ -323,7 +324,7 @@ impl Wave3d {
         self.closed()?.start(device, inputs)
     }
 
-    /// The field after `steps` steps, computed on `device`.
+    /// Computes `steps` steps of a field in host memory on `device` and returns the new field.
     ///
     /// ```
     /// use halo_gpu::wave3d::Wave3d;
@@ -342,7 +343,7 @@ impl Wave3d {
     ///
     /// # Errors
     ///
-    /// As [`start`](Self::start), and what a launch can fail with.
+    /// As for [`start`](Self::start), and the errors of a launch.
     pub fn steps_of<T: Kernels>(
         &self,
         device: &Device,
@@ -356,11 +357,11 @@ impl Wave3d {
         Field3::from_vec(self.grid.shape(), waves.to_vec(0)?)
     }
 
-    /// The same as [`start`](Self::start) with a layer before each open end.
+    /// Like [`start`](Self::start), with a layer before each open end.
     ///
     /// # Errors
     ///
-    /// As [`start`](Self::start) and [`absorbing_coefficients`](Self::absorbing_coefficients).
+    /// As for [`start`](Self::start) and [`absorbing_coefficients`](Self::absorbing_coefficients).
     pub fn start_absorbing<T: Kernels>(
         &self,
         device: &Device,

@@ -1,6 +1,5 @@
-//! A kernel that allocates for ever, or deeper and deeper, by an allocator that is part of
-//! the program and has one lock: the lock is free when the launch has ended by the time
-//! limit, or by the end of the stack.
+//! Kernels that are stopped while they allocate, by the time limit or by a stack overflow. The
+//! program's allocator has one lock, which must be free after the launch.
 
 #![cfg(guarded)]
 
@@ -13,7 +12,7 @@ use std::time::Duration;
 use common::{config, launch};
 use cuda_emulator::{DeviceMemory, Diagnosis, Options};
 
-/// The system's allocator behind a lock.
+/// The system's allocator with a lock.
 struct Locked(AtomicBool);
 
 impl Locked {
@@ -27,7 +26,7 @@ impl Locked {
     }
 }
 
-// SAFETY: all is done by the system's allocator.
+// SAFETY: the system's allocator does all the work.
 unsafe impl GlobalAlloc for Locked {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller's promises are the same.
@@ -62,7 +61,8 @@ fn a_kernel_that_allocates_leaves_the_allocator_usable() {
     }
 }
 
-/// Allocates at each level, and takes less of the stack for that than the allocator does.
+/// Allocates at each level. A level needs less stack than the allocator, so the overflow happens in
+/// the allocator.
 fn allocate_deeper(level: u64) -> u64 {
     let kept = std::hint::black_box(Box::new(level));
     if level == u64::MAX {

@@ -1,4 +1,4 @@
-//! Block barriers: what they do, and threads that miss them.
+//! Tests block barriers: their effect, and threads that miss them.
 
 mod common;
 
@@ -9,7 +9,7 @@ use common::{Buffer, ORDERS, config, launch, ordered, run, tid};
 use cuda_emulator::intrinsics as cuda;
 use cuda_emulator::{Blocks, DeviceMemory, Diagnosis, Doing, Options};
 
-/// Runs a kernel in every order; all must fail, and `check` the diagnosis.
+/// Runs a kernel in every order; each run must fail, and `check` checks the diagnosis.
 fn must_fail(grid: u32, block: u32, kernel: impl Fn() + Sync, check: impl Fn(&Diagnosis)) {
     let memory = DeviceMemory::new();
     for order in ORDERS {
@@ -88,7 +88,7 @@ fn a_barrier_in_a_loop_is_one_barrier() {
 fn an_early_return_before_a_barrier_is_divergence() {
     let line = line!() + 4;
     let broken = || {
-        // The classic guard of a grid larger than the data.
+        // The usual guard for a grid larger than the data.
         if tid() < 60 {
             cuda::barrier();
         }

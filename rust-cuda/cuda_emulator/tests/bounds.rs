@@ -1,4 +1,4 @@
-//! Accesses out of bounds.
+//! Tests the diagnoses of accesses out of bounds.
 
 mod common;
 
@@ -6,7 +6,7 @@ use common::{Buffer, Ptr, config, run, tid, verify};
 use cuda_emulator::intrinsics as cuda;
 use cuda_emulator::{DeviceMemory, Diagnosis, MemoryKind, Poison, Verify};
 
-/// Detections by guard pages: exact, with the thread and the line.
+/// Accesses that guard pages detect: exact, with the thread and the line.
 #[cfg(guarded)]
 mod exact {
     use super::*;
@@ -44,7 +44,7 @@ mod exact {
         let input = Buffer::new(&memory, "input", &[1_f32; 100]);
         let output = Buffer::new(&memory, "output", &[0_f32; 100]);
         let (i, o) = (input.ptr(), output.ptr());
-        // A stencil that forgets its last point.
+        // A stencil without a check at its last point.
         let shifted = move |reach: isize| {
             let t = tid() as isize;
             let neighbour = (t + 1).min(reach);
@@ -149,7 +149,7 @@ mod exact {
         let (i, o) = (input.ptr(), output.ptr());
         let copy = |bytes: usize| {
             move || {
-                // SAFETY: none beyond 5000 bytes: that is what is tested.
+                // SAFETY: none beyond 5000 bytes: the test is about that.
                 unsafe { std::ptr::copy_nonoverlapping(i.raw(), o.raw(), bytes) };
             }
         };
@@ -164,7 +164,7 @@ mod exact {
     #[test]
     fn past_the_end_of_a_shared_array() {
         let memory = DeviceMemory::new();
-        // The halo: 32 points and one neighbour need 33 elements.
+        // With the halo, 32 points and one neighbour, the tile needs 33 elements.
         fn kernel(with_halo: bool) {
             let t = tid() as isize;
             let tile = if with_halo {
@@ -243,7 +243,7 @@ mod exact {
             let diagnosis = run(&memory, 1, 8, || {
                 if tid() == 3 {
                     let p = std::ptr::with_exposed_provenance::<u32>(std::hint::black_box(address));
-                    // SAFETY: none: that is what is tested.
+                    // SAFETY: none: the test is about that.
                     unsafe { p.read_volatile() };
                 }
             })
@@ -292,7 +292,7 @@ mod exact {
         let mut line = 0;
         let diagnosis = run(&memory, 1, 1, || {
             let p = std::ptr::with_exposed_provenance_mut::<u32>(address);
-            // SAFETY: none: that is what is tested.
+            // SAFETY: none: the test is about that.
             unsafe { *p.add(std::hint::black_box(10)) = 5 };
         });
         line += line!() - 2;
@@ -302,7 +302,7 @@ mod exact {
         assert_eq!(found.line, line);
     }
 
-    /// Recursion without end, with a frame the compiler cannot drop.
+    /// Endless recursion, with a stack frame that the compiler cannot remove.
     fn recurse(depth: u32) -> u32 {
         let mut frame = [depth; 64];
         std::hint::black_box(&mut frame);
@@ -329,7 +329,7 @@ mod exact {
             assert_eq!(*stack_bytes, 128 * 1024);
             assert_eq!(at.thread, Some([33, 0, 0]));
         }
-        // The stacks are good for another launch, and larger ones hold more.
+        // The stacks are usable in another launch, and larger stacks hold more.
         run(&memory, 4, 1024, || cuda::barrier()).unwrap();
         let deep = || {
             std::hint::black_box(recurse(u32::MAX - 1000));
@@ -375,23 +375,23 @@ fn a_write_before_the_start_of_a_buffer_is_found_by_value() {
         panic!("{diagnosis}");
     };
     assert_eq!(name.name, "buffer");
-    // The nearest overwritten byte is the last of the element.
+    // The overwritten byte nearest to the buffer is the last byte of element -1.
     assert_eq!((*element, *offset), (-1, -1));
     assert_eq!(at.thread, None);
-    // The damage is mended: the next launch is not blamed for it.
+    // The canary is restored, so the next launch does not report it.
     run(&memory, 1, 10, || b.write(tid() as isize, 1)).unwrap();
 }
 
 #[test]
 fn a_write_into_the_slack_behind_a_buffer_is_found_by_value() {
     let memory = DeviceMemory::new();
-    // Ten words aligned to 16 bytes: two words are left before the guard.
+    // Ten words, aligned to 16 bytes: two words of slack lie before the guard.
     let allocation = memory.alloc_elements(40, 4, 16, "buffer").unwrap();
     let address = allocation.addr();
     let write = |i: usize| {
         move || {
             let p = std::ptr::with_exposed_provenance_mut::<u32>(address as usize);
-            // SAFETY: within the pages of the buffer, if not within the buffer.
+            // SAFETY: the address is in the pages of the buffer, though not always in the buffer.
             unsafe { p.add(i).write(1) };
         }
     };
@@ -446,7 +446,7 @@ fn a_read_before_the_start_is_found_by_verification() {
             o.write(t, i.read((t - 1).max(lowest)));
         }
     };
-    // One launch reads the canary and notices nothing.
+    // A single launch reads the canary, and reports nothing.
     run(&memory, 1, 32, kernel(-1)).unwrap();
     let diagnosis = verify(&config(1, 32), &Verify::default(), &memory, &kernel(-1)).unwrap_err();
     let Diagnosis::UninitialisedRead { difference, .. } = &diagnosis else {

@@ -1,4 +1,4 @@
-//! Kernels that never end, and kernels that wait for each other.
+//! Tests kernels that never end, and threads and blocks that wait for each other.
 
 mod common;
 
@@ -11,7 +11,7 @@ use cuda_emulator::{Blocks, DeviceMemory, Diagnosis, Limit, Options};
 
 fn word(buffer: &Buffer<u32>) -> impl Fn() -> &'static AtomicU32 + Sync + Copy + use<> {
     let p = buffer.ptr();
-    // SAFETY: a live, aligned word, used only atomically while the test runs.
+    // SAFETY: the word is alive and aligned, and only used atomically while the test runs.
     move || unsafe { AtomicU32::from_ptr(p.raw()) }
 }
 
@@ -20,7 +20,7 @@ fn a_wait_for_what_never_comes_reaches_the_step_limit() {
     let memory = DeviceMemory::new();
     let flag = Buffer::new(&memory, "flag", &[0_u32]);
     let word = word(&flag);
-    // The first thread waits for the second to set the flag; or nobody sets it.
+    // The first thread waits for the second to set the flag, or no thread sets it.
     let kernel = |set: bool| {
         move || {
             if tid() == 0 {
@@ -53,8 +53,8 @@ fn a_warp_that_waits_as_one_lets_the_other_warps_run() {
     let flag = Buffer::new(&memory, "flag", &[0_u32]);
     let word = word(&flag);
     for order in ORDERS {
-        // However many steps there are between two at which the turn can be given away;
-        // the first warp waits for the second, or the second for the first.
+        // For several numbers of operations between two steps at which a warp can yield. The first
+        // warp waits for the second, or the second for the first.
         for (operations, waiting) in [(1, 0), (1, 1), (2, 0), (3, 1), (7, 0), (31, 1)] {
             let kernel = move || {
                 if tid() / 32 != waiting {
@@ -138,7 +138,7 @@ fn steps_that_a_launch_needs_by_design_are_not_counted() {
             assert_eq!(limit, Limit::Steps(100 + expected));
         }
     }
-    // The time limit grows with them, too.
+    // The time limit grows with the expected steps, too.
     options.time_limit = Some(Duration::ZERO);
     options.expected_steps = 1_000_000;
     launch(&config(2, 33), &options, &memory, &kernel(5000)).unwrap();
@@ -161,7 +161,7 @@ fn a_spin_lock_between_threads_of_a_block_works() {
                 }
             }
             let before = c.read(0);
-            // Whoever else gets a turn here must not get the lock.
+            // Other threads that run here must not get the lock.
             for _ in 0..5 {
                 cuda::step();
             }
@@ -173,7 +173,7 @@ fn a_spin_lock_between_threads_of_a_block_works() {
     assert_eq!(count.get(), [4 * 64 * ORDERS.len() as u32]);
 }
 
-/// A grid-wide barrier by an atomic counter.
+/// A grid-wide barrier with an atomic counter.
 fn grid_barrier(word: &AtomicU32, blocks: u32) {
     cuda::barrier();
     if tid() == 0 {
@@ -225,8 +225,8 @@ fn blocks_that_wait_for_each_other_must_be_resident() {
 
 #[test]
 fn a_block_waits_for_those_that_began_before_it() {
-    // The last of 8 blocks to begin waits for the others, one of which is slow in
-    // a way that no step counts: as if the machine were busy with something else.
+    // The last of 8 blocks to begin waits for the others. One of these sleeps, which takes time but
+    // no steps, as on a busy machine.
     let memory = DeviceMemory::new();
     let mut begun = Buffer::new(&memory, "begun", &[0_u32]);
     let mut done = Buffer::new(&memory, "done", &[0_u32]);
@@ -296,7 +296,7 @@ fn the_time_limit_ends_threads_that_take_steps() {
     assert!(begun.elapsed() < Duration::from_secs(20));
 }
 
-/// A loop without end that calls nothing at all.
+/// An endless loop without calls.
 #[cfg(guarded)]
 fn spin() {
     let mut i = 0_u64;
@@ -332,13 +332,13 @@ fn the_time_limit_ends_threads_that_call_nothing() {
         assert_eq!(at.thread, Some([77, 0, 0]));
         assert!(at.line.is_some(), "{diagnosis}");
         assert!(begun.elapsed() < Duration::from_secs(20));
-        // And everything works afterwards.
+        // The next launch works.
         let report = launch(&config(8, 128), &options, &memory, &|| cuda::barrier());
         assert_eq!(report.unwrap().barriers, 8);
     }
 }
 
-/// Kernels that would be in code that holds a lock nearly all the time.
+/// Kernels that are almost always in code that holds a lock.
 #[cfg(guarded)]
 mod in_locks {
     use super::*;
@@ -346,7 +346,7 @@ mod in_locks {
     use std::process::{Command, ExitStatus, Stdio};
     use std::thread::JoinHandle;
 
-    /// Launches a kernel that is out of time before it ends, and prints then.
+    /// Launches a kernel that exceeds the time limit, and prints afterwards.
     fn ends(kernel: &(dyn Fn() + Sync)) {
         let memory = DeviceMemory::new();
         let mut options = Options::default();
@@ -377,7 +377,7 @@ mod in_locks {
         });
     }
 
-    /// Takes its time to be printed, and then panics.
+    /// Its printing takes long, and then panics.
     struct Panics;
 
     impl std::fmt::Display for Panics {
@@ -396,8 +396,8 @@ mod in_locks {
         ends(&|| println!("{}", Panics));
     }
 
-    /// Prints at each level, and takes less of the stack for that than printing does: it
-    /// comes to the end of the stack while it prints.
+    /// Prints at each level. A level needs less stack than printing, so the overflow happens while
+    /// it prints.
     fn print_deeper(level: u64) -> u64 {
         println!("level {level}");
         if level == u64::MAX {
@@ -414,7 +414,7 @@ mod in_locks {
         });
     }
 
-    /// Is printed without end.
+    /// Its printing never ends.
     struct Deeper(u64);
 
     impl std::fmt::Display for Deeper {
@@ -430,7 +430,7 @@ mod in_locks {
         ends(&|| println!("{}", Deeper(0)));
     }
 
-    /// What such a child prints, if it ends well and in time.
+    /// The output of such a child, which must succeed in time.
     fn printed_by(child: &str) -> String {
         let (status, text, _) = ended(child);
         let end = text.lines().rev().take(6).collect::<Vec<_>>();

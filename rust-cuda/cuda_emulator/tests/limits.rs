@@ -1,7 +1,6 @@
-//! Requests that cannot be met: too much memory, impossible alignments.
+//! Tests requests that cannot be met: too much memory, impossible alignments.
 //!
-//! Tests that set a limit on the process's memory run a test marked `ignore` in a
-//! process of its own.
+//! A test that limits the memory of a process runs a test marked `ignore` in a child process.
 
 mod common;
 
@@ -13,7 +12,7 @@ use cuda_emulator::{
 #[test]
 fn more_than_the_system_has_is_an_error() {
     let memory = DeviceMemory::new();
-    // In the address space there is room for it.
+    // The address space is large enough for the first of these.
     for bytes in [1_usize << 44, isize::MAX as usize, usize::MAX] {
         let refused = memory.alloc_elements(bytes, 1, 1, "huge");
         assert!(
@@ -83,7 +82,7 @@ mod limited {
         );
     }
 
-    /// Bytes of address space that the process uses.
+    /// The bytes of address space that the process uses.
     fn address_space() -> u64 {
         let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
         statm.split(' ').next().unwrap().parse::<u64>().unwrap() * 4096
@@ -94,7 +93,7 @@ mod limited {
             rlim_cur: bytes,
             rlim_max: bytes,
         };
-        // SAFETY: a valid limit.
+        // SAFETY: the pointer is valid for a limit.
         assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_AS, &limit) }, 0);
     }
 
@@ -107,7 +106,7 @@ mod limited {
             let buffer = memory.alloc(16 << 20, 4, "buffer");
             assert!(buffer.is_ok(), "buffer {n}: {}", buffer.unwrap_err());
         }
-        // What is freed still faults, as long as nobody needs the room.
+        // Freed memory still faults as long as nothing needs its space.
         let freed = Buffer::new(&memory, "freed", &[0_u32; 32]);
         let f = freed.ptr();
         drop(freed);
@@ -127,7 +126,7 @@ mod limited {
     fn child_verifies_what_it_cannot_copy() {
         let memory = DeviceMemory::new();
         let buffer = memory.alloc(256 << 20, 4, "large").unwrap();
-        // Everything else that a launch needs is there.
+        // This launch allocates everything else that a launch needs.
         run(&memory, 64, 64, || {}).unwrap();
         limit_address_space(address_space() + (100 << 20));
         let diagnosis = verify(&config(64, 64), &Verify::default(), &memory, &|| {});

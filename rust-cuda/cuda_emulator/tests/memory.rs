@@ -1,5 +1,5 @@
-//! Shared memory, textures, asynchronous copies, device memory: what works, and
-//! what is refused.
+//! Tests shared memory, textures, asynchronous copies and device memory: correct uses, and the
+//! errors of wrong ones.
 
 mod common;
 
@@ -79,7 +79,7 @@ fn the_limits_of_shared_memory() {
     );
     assert!(diagnosis.to_string().contains("`BIG`"), "{diagnosis}");
 
-    // Opting in is for dynamic memory; static arrays stay below 48 KiB.
+    // The opt-in limit applies to dynamic memory; static arrays may have 48 KiB at most.
     let mut options = Options::default();
     options.shared_limit = SHARED_LIMIT_OPT_IN;
     let mut geometry = config(1, 2);
@@ -112,14 +112,14 @@ fn one_array_has_one_size() {
     run(&memory, 1, 8, kernel(64)).unwrap();
 }
 
-/// Shared memory in place: one static for all blocks of all launches.
+/// A static used in place as shared memory: the same for all blocks of all launches.
 static mut IN_PLACE: [u32; 64] = [0; 64];
 static IN_PLACE_SLOT: SharedSlot = SharedSlot::new("IN_PLACE", file!(), line!());
 
 fn in_place() -> Shared<u32> {
     let start = (&raw mut IN_PLACE).cast::<u32>();
-    // SAFETY: a static of that size, for which any bits are allowed, and which
-    // only kernels that go through here touch.
+    // SAFETY: the static has that size, any bits are valid for it, and only kernels that call this
+    // function use it.
     unsafe { cuda::register_shared_static(&IN_PLACE_SLOT, start.cast(), 256) };
     Shared(start)
 }
@@ -138,7 +138,7 @@ fn statics_used_in_place_belong_to_one_block_at_a_time() {
             tile.write(t, b);
             cuda::barrier();
             if t == 0 {
-                // Long enough for other OS threads to get in, if they could.
+                // Long enough for other OS threads to enter, if they could.
                 std::thread::sleep(Duration::from_micros(100));
                 inside.fetch_sub(1, Ordering::SeqCst);
             }
@@ -165,7 +165,7 @@ fn statics_used_in_place_belong_to_one_block_at_a_time() {
             });
         }
     });
-    // Poisoned for every block.
+    // Every block gets poisoned memory.
     let memory = DeviceMemory::new();
     let out = Buffer::new(&memory, "out", &[0_u32; 3]);
     let o = out.ptr();
@@ -179,7 +179,7 @@ fn statics_used_in_place_belong_to_one_block_at_a_time() {
     })
     .unwrap_err();
     assert!(matches!(diagnosis, Diagnosis::UninitialisedRead { .. }));
-    // Not with all blocks at once.
+    // An error if all blocks are resident at once.
     let mut options = Options::default();
     options.blocks = Blocks::Resident;
     let diagnosis = launch(&config(3, 1), &options, &memory, &|| {
@@ -271,7 +271,7 @@ fn handles_that_are_none() {
             "{diagnosis}"
         );
     }
-    // A linear texture read as two-dimensional.
+    // A linear texture that is read as a two-dimensional one.
     let diagnosis = run(&memory, 1, 1, || {
         std::hint::black_box(cuda::tex2d(handle, 0.0, 0.0));
     })
@@ -280,11 +280,11 @@ fn handles_that_are_none() {
     assert!(memory.unbind_texture(handle));
     assert!(!memory.unbind_texture(handle));
     assert!(fetch(handle).is_err());
-    // The next handle is another.
+    // The next handle is a different one.
     let next = memory.bind_texture(&descriptor).unwrap();
     assert_ne!(next, handle);
     fetch(next).unwrap();
-    // Freed memory.
+    // A texture of freed memory.
     drop(buffer);
     let diagnosis = fetch(next).unwrap_err();
     assert!(
@@ -334,7 +334,7 @@ fn asynchronous_copies_arrive_when_waited_for() {
                 tile.0.wrapping_offset(2 * t),
                 i.raw().wrapping_offset(2 * t),
             );
-            // SAFETY: 64 times 8 bytes in either.
+            // SAFETY: both have 64 × 8 bytes.
             unsafe { cuda::cp_async(to.cast(), from.cast(), 8) };
             cuda::cp_async_commit();
             if wait {
@@ -367,7 +367,7 @@ fn a_copy_over_old_contents_is_missed_too_when_not_waited_for() {
             let stage = shared!(u32; 1);
             for k in 0..4 {
                 let from = i.raw().wrapping_offset(k);
-                // SAFETY: four bytes in either.
+                // SAFETY: both have four bytes there.
                 unsafe { cuda::cp_async(stage.0.cast(), from.cast(), 4) };
                 cuda::cp_async_commit();
                 if wait || k == 0 {
@@ -399,7 +399,7 @@ fn groups_of_copies_arrive_in_order() {
         let mine = tid() as isize * 4;
         for k in 0..4 {
             let (to, from) = (tile.0.wrapping_offset(mine + k), i.raw().wrapping_offset(k));
-            // SAFETY: inside both arrays.
+            // SAFETY: the bytes are inside both arrays.
             unsafe { cuda::cp_async(to.cast(), from.cast(), 4) };
             if k < 3 {
                 cuda::cp_async_commit();
@@ -427,10 +427,10 @@ fn copies_can_fill_with_zeros() {
     run(&memory, 1, 1, || {
         static TILE: SharedSlot = SharedSlot::new("TILE", file!(), line!());
         let tile = Shared(cuda::shared_static(&TILE, 32, 16).cast::<u32>());
-        // SAFETY: eight bytes of the source, 16 of the destination.
+        // SAFETY: the copy reads eight bytes of the source, and writes 16 of the destination.
         unsafe { cuda::cp_async_zfill(tile.0.cast(), i.raw().cast(), 16, 8) };
         let nothing = std::ptr::null();
-        // SAFETY: no bytes of the source.
+        // SAFETY: the copy reads no bytes of the source.
         unsafe { cuda::cp_async_zfill(tile.0.wrapping_add(4).cast(), nothing, 16, 0) };
         cuda::cp_async_wait_all();
         let now: Vec<u32> = (0..8).map(|k| tile.read(k)).collect();
@@ -449,7 +449,7 @@ fn copies_of_odd_sizes_or_places_are_refused() {
             static TILE: SharedSlot = SharedSlot::new("TILE", file!(), line!());
             let tile = cuda::shared_static(&TILE, 64, 16);
             let source = i.raw().cast::<u8>();
-            // SAFETY: inside both arrays.
+            // SAFETY: the bytes are inside both arrays.
             unsafe {
                 cuda::cp_async_zfill(
                     tile.wrapping_add(to),
@@ -489,7 +489,7 @@ fn a_copy_past_the_end_is_found_at_its_line() {
         let tile = shared!(u32; 9);
         let t = tid() as isize;
         let (to, from) = (tile.0.wrapping_offset(t), i.raw().wrapping_offset(t));
-        // SAFETY: none for the last thread: that is what is tested.
+        // SAFETY: none for the last thread: the test is about that.
         unsafe { cuda::cp_async(to.cast(), from.cast(), 4) };
         cuda::cp_async_wait_all();
     });
@@ -506,7 +506,7 @@ fn a_copy_past_the_end_is_found_at_its_line() {
     };
     assert_eq!((memory.name.as_str(), *element), ("input", 8));
     assert_eq!(at.thread, Some([8, 0, 0]));
-    // Where the copy is made: at the wait.
+    // The line of the wait, where the copy is made.
     assert_eq!(at.line.as_ref().unwrap().line, line);
 }
 
@@ -554,7 +554,7 @@ fn device_memory_keeps_count() {
     assert!(memory.alloc(usize::MAX - 3, 4, "all").is_err());
     let error = memory.alloc_elements(10, 4, 4, "odd").unwrap_err();
     assert!(matches!(error, MemoryError::Elements { .. }));
-    // Far more than the quarantine holds.
+    // Far more memory than the quarantine holds.
     for i in 0..2000 {
         let mut c = memory.alloc(4096 + i, 16, "c").unwrap();
         c.copy_from_bytes(i, &[1; 100]);

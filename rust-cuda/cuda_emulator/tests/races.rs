@@ -1,5 +1,5 @@
-//! Data races: planted ones are reported with both threads, the memory and the lines; ordered
-//! accesses are not reported.
+//! Tests race detection: planted races are reported with both threads, the memory and the lines;
+//! ordered accesses are not reported.
 
 #![cfg(traced)]
 
@@ -11,7 +11,7 @@ use common::{Buffer, config, tid, verify};
 use cuda_emulator::intrinsics::{self as cuda, SharedSlot, ShuffleKind};
 use cuda_emulator::{Access, Blocks, DeviceMemory, Diagnosis, MemoryKind, RacingAccess, Verify};
 
-/// A pointer that kernels use as they would a parameter: by plain accesses.
+/// A pointer that kernels use like a parameter, by plain accesses.
 #[derive(Clone, Copy)]
 struct Param(u64);
 
@@ -22,7 +22,7 @@ impl Param {
 
     #[inline(always)]
     fn read(self, i: u32) -> u32 {
-        // SAFETY: kernels here stay inside their buffers; that they race is tested.
+        // SAFETY: kernels here stay inside their buffers; the tests are about their races.
         unsafe { *self.at(i) }
     }
 
@@ -34,7 +34,7 @@ impl Param {
 
     fn atomic(self, i: u32) -> &'static AtomicU32 {
         cuda::atomic();
-        // SAFETY: an aligned word of a buffer that outlives the launch.
+        // SAFETY: the word is aligned, and its buffer outlives the launch.
         unsafe { AtomicU32::from_ptr(self.at(i)) }
     }
 
@@ -49,7 +49,7 @@ impl Param {
     }
 }
 
-/// The shared array of kernels here, of 256 words.
+/// The shared array of these kernels, of 256 words.
 fn tile() -> Param {
     static TILE: SharedSlot = SharedSlot::new("TILE", file!(), line!());
     let start = cuda::shared_static(&TILE, 256 * 4, 4);
@@ -64,10 +64,10 @@ fn index() -> u32 {
     block() * cuda::block_dim()[0] + tid()
 }
 
-/// A kernel of `input`, a value for every thread and more, and `out`.
+/// A kernel with an `input`, which has at least one value per thread, and an output.
 type Kernel = fn(input: Param, out: Param);
 
-/// Verifies a kernel over inputs 0, 1, 2, …
+/// Verifies a kernel with inputs 0, 1, 2, …
 fn check(grid: u32, threads: u32, kernel: Kernel) -> Result<(), Diagnosis> {
     check_so(&Verify::default(), grid, threads, kernel)
 }
@@ -90,11 +90,11 @@ struct Planted {
     grid: u32,
     threads: u32,
     kernel: Kernel,
-    /// Where the race is.
+    /// The memory with the race.
     memory: (MemoryKind, &'static str),
-    /// Whether threads of different warps, or blocks, must be named.
+    /// Whether the report must name threads of different warps or of different blocks.
     across: Across,
-    /// Whether it shows in the results of some order, one block at a time.
+    /// Whether some order, with one block at a time, gives a different result.
     shows: bool,
 }
 
@@ -331,8 +331,8 @@ const PLANTED: &[Planted] = &[
         threads: 64,
         kernel: |input, out| {
             let constant = input.at(7).cast_const();
-            // SAFETY: the element is inside the buffer. The write through an input is
-            // what this kernel is here for.
+            // SAFETY: the element is inside the buffer. The write through an input is the race of
+            // this kernel.
             unsafe { *constant.cast_mut() += tid() + 1 };
             out.write(tid(), 1);
         },
@@ -409,7 +409,7 @@ fn some_planted_races_show_in_the_order_of_threads() {
     }
 }
 
-/// Kernels whose accesses are ordered, or whose order makes no difference.
+/// Kernels without races: their accesses are ordered, or all threads write the same value.
 const CORRECT: &[(&str, u32, u32, Kernel)] = &[
     ("atomic additions", 8, 256, |_, out| {
         out.atomic(0).fetch_add(1, Ordering::Relaxed);
@@ -513,7 +513,7 @@ const CORRECT: &[(&str, u32, u32, Kernel)] = &[
                 out.write(20, (0..8).map(|k| out.read(1 + k)).sum());
             }
             if tid() == 0 {
-                // Ready for the next launch.
+                // Resets the counter for the next launch.
                 out.write(0, 0);
             }
         }
@@ -526,7 +526,7 @@ const CORRECT: &[(&str, u32, u32, Kernel)] = &[
     }),
     ("copies that are waited for", 2, 64, |input, out| {
         let tile = tile();
-        // SAFETY: words of both.
+        // SAFETY: the words are inside both arrays.
         unsafe { cuda::cp_async(tile.at(tid()).cast(), input.at(index()).cast(), 4) };
         cuda::cp_async_commit();
         cuda::cp_async_wait(0);
@@ -535,7 +535,7 @@ const CORRECT: &[(&str, u32, u32, Kernel)] = &[
     }),
 ];
 
-/// The same, of blocks that wait for others and so are resident together.
+/// The same, with blocks that wait for other blocks and so must be resident together.
 const WAITING: &[(&str, u32, u32, Kernel)] = &[
     (
         "a block that waits for the one before, by volatile reads",
@@ -591,7 +591,7 @@ fn what_is_ordered_is_not_blamed() {
 fn the_line_of_an_asynchronous_copy_is_the_kernels() {
     let diagnosis = check(1, 64, |input, out| {
         let tile = tile();
-        // SAFETY: words of both.
+        // SAFETY: the words are inside both arrays.
         unsafe { cuda::cp_async(tile.at(tid()).cast(), input.at(tid()).cast(), 4) };
         cuda::cp_async_commit();
         cuda::cp_async_wait(0);
@@ -615,7 +615,7 @@ fn nothing_is_watched_when_not_asked_for() {
     let mut how = Verify::default();
     how.watched_accesses = 0;
     let add = || out.write(0, out.read(0) + 1);
-    // The sum is right in every order in which threads run to their ends.
+    // The sum is correct in every order in which each thread runs to its end without interruption.
     verify(&config(1, 64), &how, &memory, &add).unwrap();
 }
 
@@ -630,7 +630,7 @@ fn memory_is_accessible_afterwards() {
     .unwrap();
     out.set(&[2; 64]);
     assert_eq!(out.get(), [2; 64]);
-    // Also after a launch that fails in the middle.
+    // Memory is also accessible after a launch that fails in the middle.
     let fails = || {
         param.write(tid(), 1);
         assert!(tid() < 40, "fails");

@@ -1,4 +1,4 @@
-//! Several OS threads use one device memory at the same time.
+//! Tests several OS threads that use one device memory at the same time.
 
 mod common;
 
@@ -10,7 +10,7 @@ use common::{Buffer, config, launch, run, tid, verify};
 use cuda_emulator::intrinsics as cuda;
 use cuda_emulator::{DeviceMemory, Diagnosis, MemoryError, Verify};
 
-/// Says stop when dropped, also by a panic.
+/// Sets the flag when dropped, also after a panic.
 struct Stop<'a>(&'a AtomicBool);
 
 impl Drop for Stop<'_> {
@@ -25,7 +25,7 @@ fn verification_leaves_alone_what_others_have_borrowed() {
     let verified = Buffer::new(&memory, "verified", &[0_u32; 32]);
     let mut borrowed = Buffer::new(&memory, "borrowed", &[0_u32; 1024]);
     let v = verified.ptr();
-    // Watched runs, which close memory, take longer.
+    // Watched runs, which protect memory, take longer.
     for (watched_accesses, writes) in [(0, 3000), (1024, 30)] {
         let mut how = Verify::default();
         how.watched_accesses = watched_accesses;
@@ -51,7 +51,7 @@ fn verification_leaves_alone_what_others_have_borrowed() {
 fn a_launch_is_not_blamed_for_what_another_overwrites() {
     let memory = DeviceMemory::new();
     let good = Buffer::new(&memory, "good", &[0_u32; 64]);
-    // Five bytes aligned to four: three bytes of slack follow.
+    // Five bytes, aligned to four: three bytes of slack follow.
     let bad = memory.alloc_elements(5, 1, 4, "bad").unwrap();
     let (g, b) = (good.ptr(), bad.addr() as usize);
     let stop = AtomicBool::new(false);
@@ -61,7 +61,7 @@ fn a_launch_is_not_blamed_for_what_another_overwrites() {
             for _ in 0..300 {
                 let diagnosis = run(&memory, 1, 1, || {
                     let slack = std::ptr::with_exposed_provenance_mut::<u8>(b + 6);
-                    // SAFETY: accessible, though not part of the buffer.
+                    // SAFETY: the slack is accessible, though not part of the buffer.
                     unsafe { slack.write_volatile(0xAA) };
                     thread::sleep(Duration::from_millis(1));
                 });
@@ -103,7 +103,7 @@ fn verification_and_launches_of_one_memory_take_turns() {
 fn what_the_host_does_with_memory_is_refused_in_a_kernel() {
     let memory = DeviceMemory::new();
     let buffer = Buffer::new(&memory, "buffer", &[1_u32; 4]);
-    // Verified too: a kernel that waited for its own verification would wait for ever.
+    // Also verifies: a kernel that waited for its own verification would wait for ever.
     let both = |kernel: &(dyn Fn() + Sync)| {
         let launched = launch(&config(1, 1), &Default::default(), &memory, kernel);
         let verified = verify(&config(1, 1), &Verify::default(), &memory, kernel);

@@ -1,6 +1,6 @@
-//! Faults outside kernels reach the handlers that were there before.
+//! Tests that faults outside kernels reach the signal handlers that were installed before.
 //!
-//! Each test runs a test marked `ignore` in a process of its own, which dies.
+//! Each test runs a test marked `ignore` in a child process, which dies.
 
 #![cfg(guarded)]
 
@@ -13,7 +13,7 @@ use std::process::{Command, ExitStatus};
 use common::{Buffer, run, tid};
 use cuda_emulator::{DeviceMemory, Diagnosis};
 
-/// Runs the ignored test `name` alone; its exit status and what it printed.
+/// Runs the ignored test `name` alone, and returns its exit status and its output.
 fn child(name: &str) -> (ExitStatus, String) {
     child_with(name, &[])
 }
@@ -33,7 +33,7 @@ fn child_with(name: &str, variables: &[(&str, &str)]) -> (ExitStatus, String) {
     (output.status, text)
 }
 
-/// A launch that faults and is diagnosed: the handlers are in place afterwards.
+/// A launch with a fault that is diagnosed. Afterwards the emulator's handlers are installed.
 fn faulting_launch() {
     let memory = DeviceMemory::new();
     let buffer = Buffer::new(&memory, "buffer", &[0_u32; 4]);
@@ -45,7 +45,7 @@ fn faulting_launch() {
 
 fn host_fault() {
     let nowhere = std::ptr::without_provenance::<u32>(std::hint::black_box(8));
-    // SAFETY: none: the process is to die.
+    // SAFETY: none: the process is meant to die.
     unsafe { nowhere.read_volatile() };
 }
 
@@ -89,7 +89,7 @@ fn a_stack_overflow_of_the_host_is_reported_by_rust() {
 }
 
 extern "C" fn earlier_handler(_: c_int, info: *mut libc::siginfo_t, _: *mut c_void) {
-    // SAFETY: the kernel gives a valid siginfo; _exit is async-signal-safe.
+    // SAFETY: the operating system passes a valid siginfo; _exit is async-signal-safe.
     unsafe {
         let expected = (*info).si_addr().addr() == 8;
         libc::_exit(if expected { 42 } else { 43 });
@@ -99,7 +99,7 @@ extern "C" fn earlier_handler(_: c_int, info: *mut libc::siginfo_t, _: *mut c_vo
 #[test]
 #[ignore = "ends the process; run by the test below"]
 fn child_has_a_handler_of_its_own() {
-    // SAFETY: the handler has the signature SA_SIGINFO asks for.
+    // SAFETY: the handler has the signature that SA_SIGINFO requires.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = earlier_handler as *const () as usize;
@@ -119,14 +119,14 @@ fn an_earlier_handler_still_gets_what_is_not_ours() {
     assert_eq!(status.code(), Some(42), "{text}");
 }
 
-/// An OS thread that Rust did not start has no stack for signal handlers, unless
-/// the emulator makes one.
+/// Runs on an OS thread that Rust did not start. It has no stack for signal handlers unless the
+/// emulator makes one.
 extern "C" fn foreign_thread(result: *mut c_void) -> *mut c_void {
     let memory = DeviceMemory::new();
     let launched = run(&memory, 1, 2, || {
         std::hint::black_box(overflow(0));
     });
-    // SAFETY: points to the caller's variable, which outlives this thread.
+    // SAFETY: the pointer points to the caller's variable, which outlives this thread.
     unsafe { *result.cast::<Option<Result<cuda_emulator::Report, Diagnosis>>>() = Some(launched) };
     std::ptr::null_mut()
 }
@@ -134,8 +134,8 @@ extern "C" fn foreign_thread(result: *mut c_void) -> *mut c_void {
 #[test]
 fn a_launch_on_a_thread_that_rust_did_not_start() {
     let mut result: Option<Result<cuda_emulator::Report, Diagnosis>> = None;
-    // SAFETY: the thread function has the right signature; `result` outlives the
-    // thread, which is joined here.
+    // SAFETY: the thread function has the right signature, and `result` outlives the thread, which
+    // is joined here.
     unsafe {
         let mut thread: libc::pthread_t = std::mem::zeroed();
         let created = libc::pthread_create(
@@ -171,8 +171,8 @@ fn panics_of_kernels_are_not_printed_and_others_are() {
     assert!(!text.contains("of the kernel"), "{text}");
 }
 
-/// What does not unwind: each ends the process, in builds with debug assertions by a
-/// panic that cannot unwind, in others by a fault, or not at all.
+/// Mistakes that do not unwind. With debug assertions each ends the process by a panic that cannot
+/// unwind; without them by a fault, or not at all.
 #[test]
 #[ignore = "dies; run by the test below"]
 fn child_panics_without_unwinding() {
@@ -184,7 +184,7 @@ fn child_panics_without_unwinding() {
         if cuda_emulator::intrinsics::block_idx()[0] != 1 || tid() != 3 {
             return;
         }
-        // SAFETY: none: each is the mistake that is to be reported.
+        // SAFETY: none: each is a mistake that must be reported.
         unsafe {
             match &*what {
                 "null dereference" => {
@@ -260,7 +260,7 @@ fn what_does_not_unwind_is_reported_before_the_process_dies() {
 fn child_forks() {
     let memory = DeviceMemory::new();
     run(&memory, 64, 64, || {}).unwrap();
-    // SAFETY: the new process launches, which is refused, and exits at once.
+    // SAFETY: the new process only makes a launch, which is an error, and exits at once.
     unsafe {
         let forked = libc::fork();
         if forked == 0 {

@@ -1,5 +1,5 @@
-//! The speed the emulator promises: a launch of 64³ threads with a few barriers
-//! each within five seconds, far from it in an optimised build.
+//! Tests the emulator's promised speed: a launch of 64³ threads with a few barriers each takes less
+//! than five seconds, in an optimised build far less.
 
 mod common;
 
@@ -9,7 +9,7 @@ use common::{Buffer, launch, tid};
 use cuda_emulator::intrinsics::{self as cuda, ShuffleKind};
 use cuda_emulator::{DeviceMemory, LaunchConfig, Options};
 
-/// A 64³ launch in the shape of the derivative kernels: load a tile, barrier, fill
+/// A launch of 64³ threads with the structure of the derivative kernels: load a tile, barrier, fill
 /// its halo, barrier, compute.
 #[test]
 fn a_quarter_of_a_million_threads_take_well_under_five_seconds() {
@@ -57,7 +57,7 @@ fn a_quarter_of_a_million_threads_take_well_under_five_seconds() {
     assert!(result[1..63].iter().all(|&d| d == 2.0));
 }
 
-/// As many threads, each in a tree of five shuffles over its warp.
+/// The same number of threads, each in a tree of five shuffles over its warp.
 #[test]
 fn a_million_shuffles_take_well_under_five_seconds() {
     let memory = DeviceMemory::new();

@@ -1,4 +1,4 @@
-//! Many launches with many features at the same time.
+//! Stress tests: many launches with many features at the same time.
 
 mod common;
 
@@ -9,7 +9,7 @@ use cuda_emulator::intrinsics::{self as cuda, ShuffleKind};
 use cuda_emulator::{Blocks, DeviceMemory, Diagnosis, LaunchLock, Options, ThreadOrder, Verify};
 use rayon::prelude::*;
 
-/// A block-wide sum with shuffles, shared memory and barriers; one per block.
+/// A block-wide sum with shuffles, shared memory and barriers.
 fn block_sum(value: u32) -> u32 {
     let warps = shared!(u32; 32);
     let mut sum = value;
@@ -56,7 +56,7 @@ fn a_hundred_thousand_small_blocks() {
     let memory = DeviceMemory::new();
     let count = Buffer::new(&memory, "count", &[0_u32]);
     let c = count.ptr();
-    // SAFETY: a live, aligned word, used only atomically.
+    // SAFETY: the word is alive and aligned, and only used atomically.
     let counter = move || unsafe { AtomicU32::from_ptr(c.raw()) };
     let report = run(&memory, 100_000, 1, || {
         cuda::atomic();
@@ -68,7 +68,7 @@ fn a_hundred_thousand_small_blocks() {
     assert_eq!(count.get(), [100_000]);
 }
 
-/// Barriers from deep within calls.
+/// Calls a barrier at the bottom of a deep recursion.
 fn deep(depth: u32) -> u32 {
     let local = std::hint::black_box([depth; 16]);
     if depth == 0 {
@@ -115,7 +115,7 @@ fn launches_on_several_os_threads_at_once() {
                     })
                     .unwrap();
                     assert_eq!(out.get(), [96 * worker; 20]);
-                    // And every other launch is a broken one.
+                    // Every other launch is a broken one.
                     let diagnosis = launch(&config(20, 96), &ordered(order), &memory, &|| {
                         cuda::barrier();
                         match worker % 3 {
@@ -142,7 +142,7 @@ fn launches_on_several_os_threads_at_once() {
     });
 }
 
-/// Constant memory, as the host has it.
+/// Stands for constant memory that the host sets.
 static CONSTANT: AtomicU32 = AtomicU32::new(0);
 
 #[test]
@@ -206,7 +206,7 @@ fn dropping_buffers_while_others_launch() {
     assert_eq!(memory.live_allocations(), 0);
 }
 
-/// Lines of /proc/self/maps and resident pages.
+/// The number of mappings (lines of /proc/self/maps) and of resident pages.
 #[cfg(target_os = "linux")]
 fn usage() -> (usize, usize) {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
@@ -220,7 +220,7 @@ fn usage() -> (usize, usize) {
 #[ignore = "counts the whole process's memory; run by the test below, alone"]
 fn child_repeats_launches() {
     let memory = DeviceMemory::new();
-    // One OS thread, so that how many stacks are touched is not left to chance.
+    // One OS thread, so that the number of stacks in use does not vary.
     let mut options = Options::default();
     options.blocks = Blocks::OneAtATime;
     let round = |i: u32| {
@@ -233,7 +233,7 @@ fn child_repeats_launches() {
             b.write(tid() as isize, tile.read(5));
         })
         .unwrap();
-        // One that stops in the middle, with a thousand threads suspended.
+        // A launch that stops in the middle, with a thousand threads suspended.
         launch(&config(8, 1024), &options, &memory, &|| {
             let text = format!("thread {} of round {i}", tid());
             cuda::barrier();
@@ -241,7 +241,7 @@ fn child_repeats_launches() {
             cuda::barrier();
         })
         .unwrap_err();
-        // And one that faults, where the platform has it so.
+        // A launch that faults, on platforms with guard pages.
         #[cfg(guarded)]
         launch(&config(1, 64), &options, &memory, &|| {
             b.write(10_000 + tid() as isize, 1);
@@ -251,8 +251,8 @@ fn child_repeats_launches() {
         other.stack_bytes = (16 * 1024) << (i % 3);
         launch(&config(1, 64), &other, &memory, &|| cuda::barrier()).unwrap();
     };
-    // What is kept on purpose fills up first: the quarantine of freed buffers,
-    // stacks, regions of shared memory.
+    // Fills first what the emulator keeps on purpose: the quarantine of freed buffers, stacks,
+    // regions of shared memory.
     for i in 0..300 {
         drop(Buffer::new(&memory, "buffer", &vec![i; 10_000]));
     }

@@ -1,4 +1,5 @@
-//! How emulated threads end: panics, exits, traps, and what becomes of the others.
+//! Tests how emulated threads end (panics, exits, traps), and what then happens to the other
+//! threads.
 
 mod common;
 
@@ -106,7 +107,7 @@ fn arithmetic_overflow_and_odd_payloads() {
     assert!(diagnosis.to_string().contains("no hook was called"));
 }
 
-/// Counts how many are alive.
+/// Counts its live values.
 struct Alive<'a>(&'a AtomicUsize);
 
 impl<'a> Alive<'a> {
@@ -119,7 +120,7 @@ impl<'a> Alive<'a> {
 impl Drop for Alive<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
-        // A destructor that waits must not hold up an abandoned launch.
+        // A destructor that waits must not block an abandoned launch.
         cuda::barrier();
         assert!(!cuda::barrier_or(true) || !std::thread::panicking());
         cuda::step();
@@ -170,7 +171,7 @@ fn exits_end_a_thread_and_run_destructors() {
         .unwrap();
         assert_eq!(out.get(), [7; 64]);
     }
-    // Those that have exited are missed at a barrier.
+    // A thread that has exited is missing at a barrier.
     let diagnosis = run(&memory, 1, 64, || {
         if tid() == 9 {
             cuda::exit_thread();

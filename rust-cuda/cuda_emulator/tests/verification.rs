@@ -1,4 +1,5 @@
-//! Results that depend on the order of threads or on unwritten memory.
+//! Tests that verification finds results that depend on the order of threads or on unwritten
+//! memory.
 
 mod common;
 
@@ -24,7 +25,7 @@ fn shared_memory_that_was_never_written() {
     let memory = DeviceMemory::new();
     let out = Buffer::new(&memory, "out", &[0_f32; 64]);
     let o = out.ptr();
-    // The halo's right cell is forgotten.
+    // Unless `complete`, nobody writes the right cell of the halo.
     let kernel = |complete: bool| {
         move || {
             let t = tid() as isize;
@@ -37,7 +38,7 @@ fn shared_memory_that_was_never_written() {
             o.write(t, tile.read(t + 1) - tile.read(t));
         }
     };
-    // A single launch computes something and says nothing.
+    // A single launch computes something, and reports nothing.
     launch(&config(1, 64), &Options::default(), &memory, &kernel(false)).unwrap();
     let diagnosis = check(&memory, 1, 64, &kernel(false)).unwrap_err();
     let Diagnosis::UninitialisedRead {
@@ -54,7 +55,7 @@ fn shared_memory_that_was_never_written() {
     assert_eq!(difference.element, 63);
     assert_eq!(difference.count, 1);
     assert_eq!(poisons[0], Poison::Nan);
-    // What was not written is not the buffer that shows it.
+    // The unwritten memory is shared memory, not the buffer with the different result.
     let message = diagnosis.to_string();
     assert!(message.contains("reads shared memory"), "{message}");
     assert!(
@@ -67,8 +68,8 @@ fn shared_memory_that_was_never_written() {
 
 #[test]
 fn unwritten_memory_behind_max_min_and_multiplication() {
-    // Each of these swallows some poison: max(NaN, x) is x, max(-84811, x) is x,
-    // min(u, large) is u, and 0 · x is 0 for all but NaN.
+    // Each of these hides some poison: max(NaN, x) is x, max(-84811, x) is x, min(u, large) is u,
+    // and 0 · x is 0 for all x but NaN.
     type Use = fn(u32) -> u32;
     let uses: [(&str, Use); 5] = [
         ("f32 max", |bits| f32::from_bits(bits).max(1.0).to_bits()),
@@ -119,7 +120,7 @@ fn a_missing_barrier_before_reading() {
     let memory = DeviceMemory::new();
     let out = Buffer::new(&memory, "out", &[0_u32; 64]);
     let o = out.ptr();
-    // Both phases write before they read, so no poison is ever seen.
+    // Both phases write before they read, so no thread ever reads poison.
     let kernel = |with_barrier: bool| {
         move || {
             let t = tid() as isize;
@@ -151,7 +152,7 @@ fn a_missing_barrier_at_the_end_of_a_loop() {
     let memory = DeviceMemory::new();
     let out = Buffer::new(&memory, "out", &[0_u32; 96]);
     let o = out.ptr();
-    // Write after read: the tile is overwritten while others still read it.
+    // Without the barrier, a thread overwrites the tile while others still read it.
     let kernel = |with_barrier: bool| {
         move || {
             let t = tid() as isize;
@@ -181,7 +182,7 @@ fn an_unrolled_last_warp_without_warp_barriers() {
     let memory = DeviceMemory::new();
     let out = Buffer::new(&memory, "out", &[0_u32; 1]);
     let o = out.ptr();
-    // The textbook's "volatile" reduction: no lane waits for another.
+    // The textbook's "volatile" reduction, in which no lane waits for another.
     let kernel = |with_barriers: bool| {
         move || {
             let t = tid() as isize;
@@ -221,7 +222,7 @@ fn blocks_that_depend_on_each_other() {
     let input = Buffer::new(&memory, "field", &[1_u32; 256]);
     let output = Buffer::new(&memory, "next", &[0_u32; 256]);
     let (f, n) = (input.ptr(), output.ptr());
-    // A sweep in place: a block reads what its neighbour may have overwritten.
+    // A sweep in place: a block reads elements that its neighbour may already have overwritten.
     let sweep = |target: Ptr<u32>| {
         move || {
             let i = (cuda::block_idx()[0] * 32 + tid()) as isize;
@@ -258,8 +259,8 @@ fn a_race_between_blocks_is_not_taken_for_unwritten_memory() {
 
 #[test]
 fn what_depends_on_timing_is_not_taken_for_unwritten_memory() {
-    // Which OS thread ran a block: another one in every run with blocks in
-    // parallel, the same one block at a time.
+    // The result is the OS thread that runs a block. It differs between runs with blocks in
+    // parallel, and is the same with one block at a time.
     let memory = DeviceMemory::new();
     let out = Buffer::new(&memory, "out", &[0_u64; 64]);
     let o = out.ptr();
@@ -292,7 +293,7 @@ fn float_atomics_need_a_tolerance() {
     let kernel = || {
         let i = cuda::block_idx()[0] * 128 + tid();
         let term = 1.0 / (i + 1) as f32;
-        // SAFETY: the address of a live, aligned word that is only used atomically.
+        // SAFETY: the word is alive and aligned, and only used atomically.
         let cell = unsafe { AtomicU32::from_ptr(s.raw().cast()) };
         cuda::atomic();
         cell.try_update(Ordering::Relaxed, Ordering::Relaxed, |bits| {
@@ -316,7 +317,7 @@ fn float_atomics_need_a_tolerance() {
     assert_eq!(report.atomics, 2048);
     let expected: f64 = (1..=2048).map(|i| 1.0 / f64::from(i)).sum();
     assert!((f64::from(sum.get()[0]) - expected).abs() < 1e-4);
-    // Tolerance is for one label; and another way is to leave the buffer out.
+    // A tolerance applies to one label only. The alternative is to ignore the buffer.
     let other = Verify::default().compare("other", close);
     assert!(verify(&config(16, 128), &other, &memory, &kernel).is_err());
     let ignored = Verify::default().compare("sum", Compare::Ignore);
@@ -360,7 +361,7 @@ fn only_the_buffers_named_are_touched() {
     let (c, o) = (counter.ptr(), other.ptr());
     let mut how = Verify::default();
     how.buffers = Some(vec![counter.allocation.addr()]);
-    // One more is watched for races, where that can be done.
+    // One more run is watched for races, on platforms that support it.
     let runs = how.orders.len() + how.poisons.len() - 1 + usize::from(cfg!(traced));
     verify(&config(1, 1), &how, &memory, &|| {
         c.write(0, c.read(0) + 1);

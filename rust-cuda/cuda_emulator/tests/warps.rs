@@ -1,4 +1,4 @@
-//! Warp operations: shuffles, votes, matches, barriers, masks.
+//! Tests warp operations: shuffles, votes, matches, barriers, masks.
 
 mod common;
 
@@ -8,7 +8,7 @@ use cuda_emulator::{DeviceMemory, Diagnosis, Doing, SourceMissing};
 
 const FULL: u32 = u32::MAX;
 
-/// Runs a kernel that computes a number per thread, in every order.
+/// Runs a kernel that computes a number per thread in every order.
 fn results(block: u32, kernel: impl Fn(u32) -> u32 + Sync, check: impl Fn(&[u32])) {
     let memory = DeviceMemory::new();
     let out = Buffer::new(&memory, "out", &vec![0_u32; block as usize]);
@@ -181,7 +181,7 @@ fn the_active_mask_is_as_converged_as_can_be() {
                 cuda::active_mask()
             } else {
                 let mask = cuda::active_mask();
-                // Good for another operation of the same lanes.
+                // The mask works for another operation of the same lanes.
                 let sum = cuda::vote_ballot(mask, true);
                 assert_eq!(sum, mask);
                 mask
@@ -225,8 +225,8 @@ fn a_caller_outside_its_mask() {
         || cuda::warp_barrier(0xFFFF_FFFE),
         |diagnosis| {
             let Diagnosis::NotInMask { mask, lane, .. } = diagnosis else {
-                // In other orders the rest of the warp waits in vain... but lane
-                // 0 always comes, and is the only one that is wrong.
+                // In every order lane 0 makes the call, and it is the only lane that is not in its
+                // mask.
                 panic!("{diagnosis}");
             };
             assert_eq!((*mask, *lane), (0xFFFF_FFFE, 0));
@@ -304,7 +304,7 @@ fn lanes_with_different_masks() {
             cuda::warp_barrier(mask);
         },
         |diagnosis| {
-            // The others agree among themselves and go; lane 0 waits for them.
+            // The other lanes agree and continue; lane 0 waits for them.
             let Diagnosis::WarpDivergence { at, .. } = diagnosis else {
                 panic!("{diagnosis}");
             };
@@ -315,7 +315,7 @@ fn lanes_with_different_masks() {
 
 #[test]
 fn the_same_operation_from_both_arms_is_allowed() {
-    // PTX asks for the same instruction kind and mask, not for the same line.
+    // PTX requires the same kind of instruction and the same mask, not the same line.
     must_pass(32, || {
         if tid() < 16 {
             cuda::vote_any(FULL, true);
@@ -390,7 +390,7 @@ fn a_shuffle_from_a_lane_that_has_exited() {
     must_fail(
         32,
         || {
-            // The tail of the data: the last threads leave before the reduction.
+            // At the end of the data: the last threads leave before the reduction.
             if tid() >= 30 {
                 return;
             }

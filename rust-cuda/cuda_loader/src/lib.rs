@@ -1,8 +1,8 @@
 //! Loads the CUDA driver library at run time.
 //!
-//! A program that is linked with `libcuda.so.1` does not start where there is none. One that
-//! calls the driver through [`sys`] starts anywhere: its functions are looked up by [`load`],
-//! which says why there is no driver. Building needs nothing of CUDA.
+//! A program that is linked with `libcuda.so.1` does not start on a machine without it. A program
+//! that calls the driver through [`sys`] starts anywhere: [`load`] looks up the functions, or says
+//! why there is no driver. Building needs no part of CUDA.
 //!
 //! ```
 //! match cuda_loader::load() {
@@ -11,15 +11,15 @@
 //! }
 //! ```
 //!
-//! [`sys`] declares the driver's functions with result codes that are any number. A function
-//! fails with [`sys::CUresult::NOT_INITIALIZED`] before the driver is loaded, and with
-//! [`sys::CUresult::SYMBOL_MISSING`] where the installed driver does not have it; nothing ever
-//! jumps to an address that was not found. The crate `cust` wraps them for programs.
+//! [`sys`] declares the driver's functions; their result codes can be any number. A function fails
+//! with [`sys::CUresult::NOT_INITIALIZED`] before the driver is loaded, and with
+//! [`sys::CUresult::SYMBOL_MISSING`] if the installed driver lacks it, so no call jumps to an
+//! address that was not found. The crate `cust` wraps the functions for programs.
 //!
 //! # Platforms
 //!
-//! Linux on x86_64 and aarch64. Elsewhere the crate is [`load`], which fails,
-//! and the types of its error.
+//! Linux on x86_64 and aarch64. Elsewhere the crate has only [`load`], which fails, and the types
+//! of its error.
 
 use std::fmt;
 
@@ -38,13 +38,13 @@ mod driver;
 ))]
 pub use driver::sys;
 
-/// Why the CUDA driver library could not be loaded.
+/// The reason why the CUDA driver library could not be loaded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoadError {
-    /// The file names that were tried, in order. Names without a folder were
-    /// looked for where the dynamic linker looks (`LD_LIBRARY_PATH`, its cache).
+    /// The file names that were tried, in order. For a name without a folder the dynamic linker
+    /// searches its own folders (`LD_LIBRARY_PATH`, its cache).
     pub searched: Vec<String>,
-    /// What the dynamic linker said about the first of them.
+    /// The dynamic linker's message about the first of them.
     pub reason: String,
 }
 
@@ -60,14 +60,14 @@ impl fmt::Display for LoadError {
 
 impl std::error::Error for LoadError {}
 
-/// Loads the driver library, once per process; later calls return what the
-/// first one found. The library is never unloaded.
+/// Loads the driver library once per process; later calls return the result of the first. The
+/// library is never unloaded.
 ///
-/// Whoever calls the driver calls this first.
+/// Call it before you call the driver.
 ///
 /// # Errors
 ///
-/// [`LoadError`] where there is no driver library that can be loaded.
+/// [`LoadError`] if there is no driver library that can be loaded.
 pub fn load() -> Result<(), &'static LoadError> {
     driver::load()
 }

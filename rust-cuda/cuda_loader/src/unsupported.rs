@@ -1,4 +1,4 @@
-//! What there is on platforms without support: a reason.
+//! `load` on platforms without support: it returns the reason.
 
 use crate::LoadError;
 use std::sync::LazyLock;

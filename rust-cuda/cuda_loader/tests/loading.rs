@@ -1,7 +1,7 @@
-//! What programs see with a driver, without one, and with one that lacks functions.
+//! Tests loading with a driver, without one, and with one that lacks functions.
 //!
-//! Loading happens once per process, so each case runs in a child process with
-//! its own `LD_LIBRARY_PATH`.
+//! A process loads the driver only once, so each case runs in a child process with its own
+//! `LD_LIBRARY_PATH`.
 
 #![cfg(all(
     target_os = "linux",
@@ -12,7 +12,7 @@ use cuda_loader::sys::{self, CUfunction, CUresult, CUstream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// An empty folder that goes with the test.
+/// A temporary folder, removed at the end of the test.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -29,9 +29,8 @@ impl Drop for Folder {
     }
 }
 
-/// Runs `body` in a process of its own, in which the dynamic linker looks for
-/// libraries first in a folder that `set_up` has filled. `name` is the calling
-/// test, which the child process runs again.
+/// Runs `body` in a child process, whose dynamic linker first searches a folder that `set_up` has
+/// filled. `name` is the calling test, which the child process runs again.
 fn alone(name: &str, set_up: fn(&Path), body: fn()) {
     const CHILD: &str = "CUDA_LOADER_TEST_CHILD";
     if std::env::var(CHILD).is_ok_and(|child| child == name) {
@@ -54,8 +53,7 @@ fn alone(name: &str, set_up: fn(&Path), body: fn()) {
     );
 }
 
-/// A file that the dynamic linker finds first and refuses, also on machines
-/// that have a driver.
+/// Writes a file that the dynamic linker finds first and rejects, even on machines with a driver.
 fn break_driver(folder: &Path) {
     std::fs::write(folder.join("libcuda.so.1"), b"").expect("an empty file");
 }
@@ -89,7 +87,7 @@ fn without_a_usable_driver_everything_fails_with_a_reason() {
 fn no_usable_driver() {
     let version = || {
         let mut version = 0;
-        // SAFETY: the pointer is good for one c_int.
+        // SAFETY: the pointer is valid for one c_int.
         unsafe { sys::cuDriverGetVersion(&raw mut version) }
     };
     assert_eq!(
@@ -128,7 +126,7 @@ fn the_fake_driver() {
     assert_eq!(cuda_loader::load(), Ok(()));
     let get = |ordinal| {
         let mut device = -1;
-        // SAFETY: the pointer is good for one c_int.
+        // SAFETY: the pointer is valid for one c_int.
         let code = unsafe { sys::cuDeviceGet(&raw mut device, ordinal) };
         (code, device)
     };
@@ -143,9 +141,9 @@ fn the_fake_driver() {
         "an error without a name (4711): the installed CUDA driver does not know this code"
     );
 
-    // A function that this driver does not have.
+    // A function that this driver lacks.
     assert!(!sys::has("cuLaunchKernelEx"));
-    // SAFETY: never reaches a driver, which would read the null pointers.
+    // SAFETY: the call does not reach a driver, which would read the null pointers.
     let code = unsafe {
         sys::cuLaunchKernelEx(
             std::ptr::null(),
@@ -171,8 +169,8 @@ fn passed_on_arguments() {
     assert_eq!(cuda_loader::load(), Ok(()));
 
     let (mut grid, mut block) = (0, 0);
-    // SAFETY: the fake driver writes the two integers and adds up the rest; the
-    // callback is an address that nobody calls.
+    // SAFETY: the fake driver writes the two integers and adds up the other arguments; nobody calls
+    // the callback's address.
     let code = unsafe {
         sys::cuOccupancyMaxPotentialBlockSize(
             &raw mut grid,

@@ -282,7 +282,8 @@ impl ParamPack {
         self.push_value(&len);
     }
 
-    /// Appends a parameter that is passed by value, bit for bit.
+    /// Appends a parameter that is passed by value, bit for bit. A value of size zero is none: the
+    /// compiler leaves it out of the entry point's parameters.
     ///
     /// The alignment of `T` is at most 128 bytes; more does not compile.
     pub fn push_value<T: Copy>(&mut self, value: &T) {
@@ -302,6 +303,9 @@ impl ParamPack {
                 align_of::<T>() <= MAX_ALIGN,
                 "kernel parameters are aligned to 128 bytes at most"
             );
+        }
+        if size_of::<T>() == 0 {
+            return;
         }
         let used = self
             .parameters
@@ -347,7 +351,7 @@ impl ParamPack {
         let base = self.bytes.as_mut_ptr().cast::<u8>();
         self.parameters
             .iter()
-            // SAFETY: within the reserved bytes (at their end for a parameter of size zero).
+            // SAFETY: within the reserved bytes.
             .map(|parameter| unsafe { base.add(parameter.offset) }.cast())
             .collect()
     }

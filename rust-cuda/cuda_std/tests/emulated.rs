@@ -1073,14 +1073,14 @@ fn packed_parameters_are_aligned() {
         pack.push_value(&());
     }
     let pointers = pack.as_ptrs();
-    for (i, group) in pointers.chunks(4).enumerate() {
+    for (i, group) in pointers.chunks(3).enumerate() {
         assert!(group[1].cast::<Wide>().is_aligned() && group[2].cast::<u64>().is_aligned());
         assert_eq!(
             unsafe { (*group[0].cast::<u8>(), *group[2].cast::<u64>()) },
             (i as u8, i as u64)
         );
     }
-    assert!(format!("{pack:?}").starts_with("ParamPack([1, 64, 8, 0"));
+    assert!(format!("{pack:?}").starts_with("ParamPack([1, 64, 8, 1"));
 }
 
 #[kernel]
@@ -1312,4 +1312,24 @@ fn a_warp_multiplies_matrices_of_bytes() {
             assert_eq!(found, start.wrapping_add(product));
         }
     }
+}
+
+/// A value without bytes.
+#[derive(Clone, Copy)]
+pub struct Nothing;
+
+#[kernel]
+pub unsafe fn beside_nothing(out: *mut u32, _nothing: Nothing, value: u32) {
+    unsafe { *out = value };
+}
+
+/// The compiler leaves it out of the entry point, so the driver must not get a pointer to it.
+#[test]
+fn a_value_of_size_zero_is_not_packed() {
+    let mut out = [0];
+    let args = beside_nothing::args(output(&mut out), Nothing, 7);
+    let mut pack = ParamPack::new();
+    beside_nothing::pack(&args, &mut pack);
+    assert_eq!(pack.sizes().collect::<Vec<_>>(), [8, 4]);
+    assert_eq!(unsafe { *pack.as_ptrs()[1].cast::<u32>() }, 7);
 }

@@ -1,4 +1,4 @@
-//! The devices that the driver knows.
+//! Devices: their number, names and attributes.
 
 use crate::error::{CudaError, CudaResult, ToResult};
 use crate::sys;
@@ -7,7 +7,7 @@ use std::ops::Range;
 
 macro_rules! attributes {
     ($($name:ident = $number:literal),* $(,)?) => {
-        /// What [`Device::get_attribute`] can be asked for; the names are the driver's,
+        /// The attributes of [`Device::get_attribute`], named after the driver's
         /// `CU_DEVICE_ATTRIBUTE_…`.
         #[allow(missing_docs, reason = "the driver's documentation has them by these names")]
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -121,30 +121,30 @@ pub struct Device {
 }
 
 impl Device {
-    /// How many devices there are.
+    /// The number of devices.
     ///
     /// # Errors
     ///
     /// [`CudaError::NotInitialized`] before [`init`](crate::init).
     pub fn num_devices() -> CudaResult<u32> {
         let mut count: c_int = 0;
-        // SAFETY: the pointer is good for one integer.
+        // SAFETY: the pointer is valid for one integer.
         unsafe { sys::cuDeviceGetCount(&raw mut count) }.to_result()?;
-        // A negative or absurdly large number is not a valid answer.
+        // A negative or absurdly large number is an error of the driver.
         u16::try_from(count)
             .map(u32::from)
             .map_err(|_| CudaError::from_code(sys::CUresult::INVALID_ANSWER.0))
     }
 
-    /// The device of this number, counted from 0.
+    /// The device with this number, counted from 0.
     ///
     /// # Errors
     ///
-    /// [`CudaError::InvalidDevice`] where there is none.
+    /// [`CudaError::InvalidDevice`] if there is none.
     pub fn get_device(ordinal: u32) -> CudaResult<Self> {
         let ordinal = c_int::try_from(ordinal).map_err(|_| CudaError::InvalidDevice)?;
         let mut device = 0;
-        // SAFETY: the pointer is good for one number.
+        // SAFETY: the pointer is valid for one number.
         unsafe { sys::cuDeviceGet(&raw mut device, ordinal) }.to_result()?;
         Ok(Self { device })
     }
@@ -160,14 +160,14 @@ impl Device {
         })
     }
 
-    /// Bytes of memory.
+    /// The memory in bytes.
     ///
     /// # Errors
     ///
     /// The error that the driver reports.
     pub fn total_memory(self) -> CudaResult<usize> {
         let mut bytes = 0;
-        // SAFETY: the pointer is good for one size.
+        // SAFETY: the pointer is valid for one size.
         unsafe { sys::cuDeviceTotalMem_v2(&raw mut bytes, self.device) }.to_result()?;
         Ok(bytes)
     }
@@ -176,10 +176,10 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// What the driver says, also where the name has no end.
+    /// The error that the driver reports, or an error if the name does not end.
     pub fn name(self) -> CudaResult<String> {
         let mut name = [0_u8; 256];
-        // SAFETY: the pointer is good for as many bytes as are given with it.
+        // SAFETY: the pointer is valid for the number of bytes that is passed with it.
         unsafe {
             sys::cuDeviceGetName(
                 name.as_mut_ptr().cast::<c_char>(),
@@ -193,40 +193,40 @@ impl Device {
         Ok(String::from_utf8_lossy(&name[..end]).into_owned())
     }
 
-    /// One of the numbers that describe the device.
+    /// An attribute of the device.
     ///
     /// # Errors
     ///
-    /// [`CudaError::InvalidValue`] where the driver does not know the attribute.
+    /// [`CudaError::InvalidValue`] if the driver does not know the attribute.
     pub fn get_attribute(self, attr: DeviceAttribute) -> CudaResult<i32> {
         let mut value = 0;
-        // SAFETY: the pointer is good for one integer.
+        // SAFETY: the pointer is valid for one integer.
         unsafe { sys::cuDeviceGetAttribute(&raw mut value, attr as c_int, self.device) }
             .to_result()?;
         Ok(value)
     }
 
-    /// Whether the device can reach the memory of `other`.
+    /// Whether the device can access the memory of `other`.
     ///
     /// # Errors
     ///
     /// The error that the driver reports.
     pub fn can_access(self, other: Self) -> CudaResult<bool> {
         let mut can = 0;
-        // SAFETY: the pointer is good for one integer.
+        // SAFETY: the pointer is valid for one integer.
         unsafe { sys::cuDeviceCanAccessPeer(&raw mut can, self.device, other.device) }
             .to_result()?;
         Ok(can != 0)
     }
 
-    /// The number that the driver knows it by.
+    /// The driver's number of the device.
     #[must_use]
     pub fn as_raw(&self) -> sys::CUdevice {
         self.device
     }
 }
 
-/// All devices, one after the other; see [`Device::devices`].
+/// An iterator over all devices; see [`Device::devices`].
 #[derive(Debug, Clone)]
 pub struct Devices {
     range: Range<u32>,

@@ -3,9 +3,9 @@
 use crate::sys::CUresult;
 use std::fmt;
 
-/// A code that the driver has returned, or one of this crate's own.
+/// An error code of the driver, or of this crate.
 ///
-/// Any number: drivers newer than this crate have codes without a name here.
+/// It can hold any number, because newer drivers have codes without a name here.
 ///
 /// ```
 /// use cust::error::CudaError;
@@ -21,15 +21,16 @@ use std::fmt;
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct CudaError(u32);
 
-/// What most calls return.
+/// The result of most calls.
 pub type CudaResult<T> = Result<T, CudaError>;
 
-/// The result of an explicit release: on failure it also holds the object, so that it can be tried again.
+/// The result of an explicit release. On failure it also returns the object, so that the caller can
+/// try again.
 pub type DropResult<T> = Result<(), (CudaError, T)>;
 
 macro_rules! codes {
     ($($name:ident = $code:literal: $words:literal),* $(,)?) => {
-        // Called as the variants of an enum are, so that programs can match on them.
+        // Named like the variants of an enum, so that programs can match on them.
         #[allow(non_upper_case_globals, reason = "cust has these as the variants of an enum")]
         impl CudaError {
             $(#[doc = concat!($words, ".")] pub const $name: Self = Self($code);)*
@@ -110,7 +111,7 @@ codes! {
 }
 
 impl CudaError {
-    /// The error of this code.
+    /// The error with this code.
     #[must_use]
     pub const fn from_code(code: u32) -> Self {
         Self(code)
@@ -137,7 +138,7 @@ impl fmt::Display for CudaError {
 
 impl std::error::Error for CudaError {}
 
-/// A call's code as a result.
+/// Turns the code that a call returns into a result.
 pub(crate) trait ToResult {
     fn to_result(self) -> CudaResult<()>;
 }

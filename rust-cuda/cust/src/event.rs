@@ -1,4 +1,4 @@
-//! Events: marks in streams, to wait for and to measure time between.
+//! Events: marks in streams, for waiting and for measuring time.
 
 use crate::context::home::Home;
 use crate::error::{CudaError, CudaResult, DropResult, ToResult};
@@ -7,26 +7,26 @@ use crate::sys::{self, CUevent, CUresult};
 use std::time::Duration;
 
 bitflags::bitflags! {
-    /// How an event is made.
+    /// Properties of an event.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
     pub struct EventFlags: u32 {
-        /// Measures time, and threads that wait for it spin.
+        /// Records the time; threads that wait for the event spin.
         const DEFAULT = 0x0;
-        /// Threads that wait for it sleep.
+        /// Threads that wait for the event sleep.
         const BLOCKING_SYNC = 0x1;
-        /// Measures no time, which is faster.
+        /// Records no time, which is faster.
         const DISABLE_TIMING = 0x2;
-        /// May be shared with other processes. Measures no time.
+        /// Other processes may use the event. Records no time.
         const INTERPROCESS = 0x4;
     }
 }
 
-/// Whether the work in front of an event is done.
+/// Whether the work before an event is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EventStatus {
-    /// It is.
+    /// The work is done.
     Ready,
-    /// The stream continues.
+    /// The work is still running.
     NotReady,
 }
 
@@ -38,7 +38,7 @@ pub struct Event {
 }
 
 impl Event {
-    /// An event that is in no stream yet.
+    /// An event that is not yet in a stream.
     ///
     /// # Errors
     ///
@@ -46,7 +46,7 @@ impl Event {
     pub fn new(flags: EventFlags) -> CudaResult<Self> {
         let home = Home::current()?;
         let mut raw = CUevent::NULL;
-        // SAFETY: the pointer is good for one handle.
+        // SAFETY: the pointer is valid for one handle.
         unsafe { sys::cuEventCreate(&raw mut raw, flags.bits()) }.to_result()?;
         Ok(Self { raw, home })
     }
@@ -55,17 +55,17 @@ impl Event {
     ///
     /// # Errors
     ///
-    /// [`CudaError::InvalidHandle`] where the stream is of another context.
+    /// [`CudaError::InvalidHandle`] if the stream belongs to another context.
     pub fn record(&self, stream: &Stream) -> CudaResult<()> {
         // SAFETY: both are alive.
         unsafe { sys::cuEventRecord(self.raw, stream.as_inner()) }.to_result()
     }
 
-    /// Whether the work in front of it is done.
+    /// Whether the work before the event is done.
     ///
     /// # Errors
     ///
-    /// That of a kernel that has failed, or what else the driver says.
+    /// The error of a failed kernel, or another error of the driver.
     pub fn query(&self) -> CudaResult<EventStatus> {
         // SAFETY: the event is alive.
         match unsafe { sys::cuEventQuery(self.raw) } {
@@ -74,7 +74,7 @@ impl Event {
         }
     }
 
-    /// Waits until the work in front of it is done.
+    /// Waits until the work before the event is done.
     ///
     /// # Errors
     ///
@@ -88,11 +88,11 @@ impl Event {
     ///
     /// # Errors
     ///
-    /// [`CudaError::NotReady`] before both are over, [`CudaError::InvalidHandle`] where one
-    /// was not recorded or measures no time.
+    /// [`CudaError::NotReady`] until the device has reached both, [`CudaError::InvalidHandle`] if
+    /// one was not recorded or records no time.
     pub fn elapsed_time_f32(&self, start: &Self) -> CudaResult<f32> {
         let mut milliseconds = 0.0;
-        // SAFETY: the pointer is good for one number, both events are alive.
+        // SAFETY: the pointer is valid for one number, both events are alive.
         unsafe { sys::cuEventElapsedTime(&raw mut milliseconds, start.raw, self.raw) }
             .to_result()?;
         Ok(milliseconds)
@@ -102,21 +102,21 @@ impl Event {
     ///
     /// # Errors
     ///
-    /// As [`Event::elapsed_time_f32`]; [`CudaError::InvalidValue`] where this event was
-    /// recorded before `start`.
+    /// As [`Event::elapsed_time_f32`]; [`CudaError::InvalidValue`] if this event was recorded
+    /// before `start`.
     pub fn elapsed(&self, start: &Self) -> CudaResult<Duration> {
         let milliseconds = self.elapsed_time_f32(start)?;
         Duration::try_from_secs_f64(f64::from(milliseconds) / 1e3)
             .map_err(|_| CudaError::InvalidValue)
     }
 
-    /// The driver's handle, which is one for as long as the event lives.
+    /// The driver's handle, which stays valid as long as the event lives.
     #[must_use]
     pub fn as_raw(&self) -> CUevent {
         self.raw
     }
 
-    /// Destroys the event, and says whether that went well.
+    /// Destroys the event, and returns the driver's error if that fails.
     ///
     /// # Errors
     ///
@@ -131,7 +131,8 @@ impl Event {
             return Ok(());
         }
         let _entered = self.home.enter()?;
-        // SAFETY: the event is ours; one that is still pending goes once it is over.
+        // SAFETY: this value owns the event; the driver destroys a pending event once it is
+        // reached.
         unsafe { sys::cuEventDestroy_v2(self.raw) }.to_result()?;
         self.raw = CUevent::NULL;
         Ok(())

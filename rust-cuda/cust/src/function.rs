@@ -21,25 +21,25 @@ macro_rules! extents {
         }
 
         impl $name {
-            /// Of one dimension.
+            /// One dimension.
             #[must_use]
             pub const fn x(x: u32) -> Self {
                 Self { x, y: 1, z: 1 }
             }
 
-            /// Of two dimensions.
+            /// Two dimensions.
             #[must_use]
             pub const fn xy(x: u32, y: u32) -> Self {
                 Self { x, y, z: 1 }
             }
 
-            /// Of three dimensions.
+            /// Three dimensions.
             #[must_use]
             pub const fn xyz(x: u32, y: u32, z: u32) -> Self {
                 Self { x, y, z }
             }
 
-            /// How many there are, as the driver takes such numbers.
+            /// The product of the extents, in the driver's type.
             fn count(&self) -> CudaResult<c_int> {
                 let planes = u64::from(self.x) * u64::from(self.y);
                 planes
@@ -85,12 +85,12 @@ extents! {
     BlockSize
 }
 
-/// What [`Function::get_attribute`] can be asked for.
+/// The attributes of [`Function::get_attribute`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 #[repr(u32)]
 pub enum FunctionAttribute {
-    /// Threads of a block at most, given the registers that the kernel needs.
+    /// The most threads of a block, given the kernel's registers.
     MaxThreadsPerBlock = 0,
     /// Static shared memory of a block, in bytes.
     SharedMemorySizeBytes = 1,
@@ -102,11 +102,11 @@ pub enum FunctionAttribute {
     NumRegisters = 4,
     /// The PTX version of the code, as 10 × major + minor.
     PtxVersion = 5,
-    /// The generation that the code is for, as 10 × major + minor.
+    /// The compute capability for which the code was compiled, as 10 × major + minor.
     BinaryVersion = 6,
-    /// Whether global loads go through the first-level cache.
+    /// Whether global loads use the L1 cache.
     CacheModeCa = 7,
-    /// Dynamic shared memory that launches may ask for, in bytes.
+    /// The most dynamic shared memory that a launch may request, in bytes.
     MaxDynamicSharedSizeBytes = 8,
 }
 
@@ -118,11 +118,11 @@ pub struct Function<'a> {
 }
 
 impl Function<'_> {
-    /// The kernel of this handle.
+    /// The kernel with this handle.
     ///
     /// # Safety
     ///
-    /// The handle is that of a kernel, whose module stays loaded as long as the result lives.
+    /// The handle belongs to a kernel, and its module stays loaded as long as the result lives.
     #[must_use]
     pub unsafe fn from_raw(raw: CUfunction) -> Self {
         Self {
@@ -131,19 +131,19 @@ impl Function<'_> {
         }
     }
 
-    /// One of the numbers that describe the kernel.
+    /// An attribute of the kernel.
     ///
     /// # Errors
     ///
     /// The error that the driver reports.
     pub fn get_attribute(&self, attr: FunctionAttribute) -> CudaResult<i32> {
         let mut value = 0;
-        // SAFETY: the pointer is good for one number, the module is alive.
+        // SAFETY: the pointer is valid for one number, the module is alive.
         unsafe { sys::cuFuncGetAttribute(&raw mut value, attr as c_int, self.raw) }.to_result()?;
         Ok(value)
     }
 
-    /// Sets how the kernel divides the first-level cache.
+    /// Sets how the kernel divides the L1 cache.
     ///
     /// # Errors
     ///
@@ -153,7 +153,7 @@ impl Function<'_> {
         unsafe { sys::cuFuncSetCacheConfig(self.raw, config as c_uint) }.to_result()
     }
 
-    /// Sets the banks of shared memory for the kernel.
+    /// Sets the bank width of shared memory for the kernel.
     ///
     /// # Errors
     ///
@@ -167,7 +167,7 @@ impl Function<'_> {
     ///
     /// # Errors
     ///
-    /// [`CudaError::InvalidValue`] where the device has not that much.
+    /// [`CudaError::InvalidValue`] if the device has less.
     pub fn set_max_dynamic_shared_memory(&self, bytes: u32) -> CudaResult<()> {
         let bytes = c_int::try_from(bytes).map_err(|_| CudaError::InvalidValue)?;
         // SAFETY: the module is alive.
@@ -181,14 +181,14 @@ impl Function<'_> {
         .to_result()
     }
 
-    /// The driver's handle, which is one for as long as the module lives.
+    /// The driver's handle, which stays valid as long as the module lives.
     #[must_use]
     pub fn to_raw(&self) -> CUfunction {
         self.raw
     }
 
-    /// Bytes of dynamic shared memory that a block may have while this many blocks are on one
-    /// multiprocessor.
+    /// The most dynamic shared memory, in bytes, that a block may have so that this many blocks fit
+    /// on a multiprocessor.
     ///
     /// # Errors
     ///
@@ -199,7 +199,7 @@ impl Function<'_> {
         block_size: BlockSize,
     ) -> CudaResult<usize> {
         let mut bytes = 0;
-        // SAFETY: the pointer is good for one size, the module is alive.
+        // SAFETY: the pointer is valid for one size, the module is alive.
         unsafe {
             sys::cuOccupancyAvailableDynamicSMemPerBlock(
                 &raw mut bytes,
@@ -212,7 +212,7 @@ impl Function<'_> {
         Ok(bytes)
     }
 
-    /// How many blocks a multiprocessor holds at a time.
+    /// The number of blocks that a multiprocessor holds at a time.
     ///
     /// # Errors
     ///
@@ -223,7 +223,7 @@ impl Function<'_> {
         dynamic_smem_size: usize,
     ) -> CudaResult<u32> {
         let mut blocks = 0;
-        // SAFETY: the pointer is good for one number, the module is alive.
+        // SAFETY: the pointer is valid for one number, the module is alive.
         unsafe {
             sys::cuOccupancyMaxActiveBlocksPerMultiprocessor(
                 &raw mut blocks,
@@ -236,8 +236,8 @@ impl Function<'_> {
         Ok(u32::try_from(blocks).unwrap_or(0))
     }
 
-    /// A grid and a block that fill the device: the least number of blocks, and their
-    /// threads. Blocks have at most as many as `block_size_limit`; 0 means no limit.
+    /// A launch that fills the device: the least number of blocks, and the threads of a block. A
+    /// block has at most `block_size_limit` threads; 0 means no limit.
     ///
     /// # Errors
     ///
@@ -248,8 +248,8 @@ impl Function<'_> {
         block_size_limit: BlockSize,
     ) -> CudaResult<(u32, u32)> {
         let (mut grid, mut block) = (0, 0);
-        // SAFETY: the pointers are good for one number each, the module is alive; null
-        // means that shared memory is the same for all blocks.
+        // SAFETY: the pointers are valid for one number each, the module is alive; null means that
+        // the shared memory does not depend on the block size.
         unsafe {
             sys::cuOccupancyMaxPotentialBlockSize(
                 &raw mut grid,
@@ -268,17 +268,17 @@ impl Function<'_> {
 
 /// Launches a kernel: `launch!(kernel<<<grid, block, shared, stream>>>(parameters…))`.
 ///
-/// The kernel is a [`Function`], or `module.name`, which is looked up. Grid and block are
-/// numbers, tuples, or [`GridSize`] and [`BlockSize`]; `shared` is dynamic shared memory in
-/// bytes. Parameters are [`DeviceCopy`](crate::memory::DeviceCopy), and of the kernel's own
-/// types: a `usize` for a `usize`, a [`DevicePointer`](crate::memory::DevicePointer) for an
-/// address. A [`CudaResult`] comes back as soon as the launch is queued.
+/// The kernel is a [`Function`], or `module.name`, which the macro looks up. Grid and block are
+/// numbers, tuples, or [`GridSize`] and [`BlockSize`]; `shared` is dynamic shared memory in bytes.
+/// Parameters are [`DeviceCopy`](crate::memory::DeviceCopy) and have the kernel's own types: a
+/// `usize` for a `usize`, a [`DevicePointer`](crate::memory::DevicePointer) for an address. The
+/// macro returns a [`CudaResult`] as soon as the launch is queued.
 ///
 /// # Safety
 ///
-/// An unsafe call: the parameters are not checked against the kernel's, nor is the kernel's use of
-/// them. Memory that it uses must stay until it has ended, and nothing else may use memory that it
-/// writes meanwhile.
+/// The call is unsafe: nothing checks the parameters against the kernel's, nor the kernel's use of
+/// them. Memory that the kernel uses must stay allocated until it has ended, and meanwhile nothing
+/// else may use memory that it writes.
 #[macro_export]
 macro_rules! launch {
     ($module:ident . $function:ident <<<$grid:expr, $block:expr, $shared:expr, $stream:ident>>>( $($arg:expr),* $(,)? )) => {
@@ -295,13 +295,22 @@ macro_rules! launch {
             $grid,
             $block,
             $shared,
-            &[$($crate::function::parameter(&$arg)),*],
+            &$crate::function::parameters([$($crate::function::parameter(&$arg)),*]),
         )
     };
 }
 
-/// The pointer through which the driver reads a parameter.
+/// A pointer to a parameter, for the driver to read. A value of size zero has none: the compiler
+/// leaves it out of the entry point's parameters.
 #[doc(hidden)]
-pub fn parameter<T: crate::memory::DeviceCopy>(value: &T) -> *mut std::ffi::c_void {
-    std::ptr::from_ref(value).cast_mut().cast()
+pub fn parameter<T: crate::memory::DeviceCopy>(value: &T) -> Option<*mut std::ffi::c_void> {
+    (size_of::<T>() > 0).then(|| std::ptr::from_ref(value).cast_mut().cast())
+}
+
+/// The parameters of the entry point, in order.
+#[doc(hidden)]
+pub fn parameters<const N: usize>(
+    all: [Option<*mut std::ffi::c_void>; N],
+) -> Vec<*mut std::ffi::c_void> {
+    all.into_iter().flatten().collect()
 }

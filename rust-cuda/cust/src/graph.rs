@@ -10,13 +10,12 @@ use std::ffi::{CString, c_uint, c_void};
 use std::path::Path;
 
 bitflags::bitflags! {
-    /// There are no choices.
+    /// There are no flags yet.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
     pub struct GraphCreationFlags: u32 {}
 }
 
-/// A launch that is part of a graph; [`kernel_invocation!`](crate::kernel_invocation!) makes
-/// one.
+/// A kernel launch for a graph; [`kernel_invocation!`](crate::kernel_invocation!) makes one.
 #[derive(Debug)]
 pub struct KernelInvocation {
     /// Threads of a block.
@@ -29,13 +28,13 @@ pub struct KernelInvocation {
     parameters: Vec<Parameter>,
 }
 
-/// A copy of a parameter's bytes, aligned as any parameter may be.
+/// A copy of a parameter's bytes, aligned for every parameter type.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct Parameter(Box<[u128]>);
 
 impl Parameter {
-    /// A copy of this value.
+    /// Copies a value.
     #[must_use]
     pub fn new<T: DeviceCopy>(value: &T) -> Self {
         const {
@@ -45,7 +44,7 @@ impl Parameter {
             )
         };
         let mut bytes = vec![0_u128; size_of::<T>().div_ceil(size_of::<u128>())];
-        // SAFETY: there is room for a `T`, aligned as it wants.
+        // SAFETY: the bytes have the size and the alignment of a `T`.
         unsafe { bytes.as_mut_ptr().cast::<T>().write(*value) };
         Self(bytes.into_boxed_slice())
     }
@@ -56,8 +55,8 @@ impl KernelInvocation {
     ///
     /// # Safety
     ///
-    /// As of [`launch!`](crate::launch!), of each time that a graph with this is run; the
-    /// kernel's module stays loaded until the last of them is done.
+    /// The rules of [`launch!`](crate::launch!) hold for every run of a graph with this launch; the
+    /// kernel's module stays loaded until the last run has ended.
     #[doc(hidden)]
     #[must_use]
     pub unsafe fn new(
@@ -80,12 +79,12 @@ impl KernelInvocation {
 /// A launch for [`Graph::add_kernel_node`]:
 /// `kernel_invocation!(kernel<<<grid, block, shared>>>(parameters…))`.
 ///
-/// The kernel is a [`Function`](crate::function::Function). Parameters are copied now.
+/// The kernel is a [`Function`](crate::function::Function). The macro copies the parameters.
 ///
 /// # Safety
 ///
-/// An unsafe call, as [`launch!`](crate::launch!) is: what the kernel does with its
-/// parameters is right each time that a graph with it is run.
+/// The call is unsafe like [`launch!`](crate::launch!): its rules hold for every run of a graph
+/// with this launch.
 #[macro_export]
 macro_rules! kernel_invocation {
     ($function:ident <<<$grid:expr, $block:expr, $shared:tt>>>( $($arg:expr),* $(,)? )) => {
@@ -99,7 +98,7 @@ macro_rules! kernel_invocation {
     };
 }
 
-/// A piece of work in a graph.
+/// A node: a piece of work in a graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct GraphNode {
@@ -107,7 +106,7 @@ pub struct GraphNode {
 }
 
 impl GraphNode {
-    /// The piece of work of this handle.
+    /// The node with this handle.
     #[must_use]
     pub fn from_raw(raw: CUgraphNode) -> Self {
         Self { raw }
@@ -120,7 +119,7 @@ impl GraphNode {
     }
 }
 
-/// What kind of work it is.
+/// The kind of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum GraphNodeType {
@@ -130,22 +129,22 @@ pub enum GraphNodeType {
     Memcpy,
     /// A fill.
     Memset,
-    /// A call of the host.
+    /// A call of a host function.
     HostExecute,
     /// Another graph.
     ChildGraph,
-    /// Nothing, for others to be behind.
+    /// No work: a node for others to wait for.
     Empty,
     /// Waits for an event.
     WaitEvent,
     /// Records an event.
     EventRecord,
-    /// Another kind, by the driver's number.
+    /// Another kind, with the driver's number.
     Other(u32),
 }
 
 impl GraphNodeType {
-    /// The kind of this number.
+    /// The kind with this number.
     #[must_use]
     pub fn from_raw(raw: c_uint) -> Self {
         match raw {
@@ -162,42 +161,42 @@ impl GraphNodeType {
     }
 }
 
-/// Work that is described, and not ready to run.
+/// A description of work, not yet ready to run.
 #[derive(Debug)]
 pub struct Graph {
     raw: CUgraph,
 }
 
 impl Graph {
-    /// A graph of no work.
+    /// An empty graph.
     ///
     /// # Errors
     ///
     /// The error that the driver reports.
     pub fn new(flags: GraphCreationFlags) -> CudaResult<Self> {
         let mut raw = CUgraph::NULL;
-        // SAFETY: the pointer is good for one handle.
+        // SAFETY: the pointer is valid for one handle.
         unsafe { sys::cuGraphCreate(&raw mut raw, flags.bits()) }.to_result()?;
         Ok(Self { raw })
     }
 
-    /// The graph of this handle, whose owner the result is.
+    /// The graph with this handle; the result takes ownership.
     ///
     /// # Safety
     ///
-    /// The handle is a graph's, or null for none, and no other code destroys it.
+    /// The handle belongs to a graph, or is null for none, and no other code destroys it.
     #[must_use]
     pub unsafe fn from_raw(raw: CUgraph) -> Self {
         Self { raw }
     }
 
-    /// The driver's handle, which is the caller's from now on.
+    /// Returns the driver's handle; the caller takes ownership of the graph.
     #[must_use]
     pub fn into_raw(self) -> CUgraph {
         std::mem::ManuallyDrop::new(self).raw
     }
 
-    /// How many pieces of work there are.
+    /// The number of nodes.
     ///
     /// # Errors
     ///
@@ -210,26 +209,26 @@ impl Graph {
         Ok(count)
     }
 
-    /// The pieces of work.
+    /// The nodes.
     ///
     /// # Errors
     ///
     /// The error that the driver reports.
     pub fn nodes(&mut self) -> CudaResult<Vec<GraphNode>> {
         let mut count = self.num_nodes()?;
-        // Drivers take room for none as a mistake.
+        // The driver reports an error if there is space for no nodes.
         if count == 0 {
             return Ok(Vec::new());
         }
         let mut nodes = vec![CUgraphNode::NULL; count];
-        // SAFETY: there is room for as many as are said to be asked for.
+        // SAFETY: there is space for `count` of them.
         unsafe { sys::cuGraphGetNodes(self.raw, nodes.as_mut_ptr(), &raw mut count) }
             .to_result()?;
         nodes.truncate(count);
         Ok(nodes.into_iter().map(GraphNode::from_raw).collect())
     }
 
-    /// Whether this is a piece of the graph's work.
+    /// Whether this is a node of the graph.
     ///
     /// # Errors
     ///
@@ -247,12 +246,12 @@ impl Graph {
         }
     }
 
-    /// Adds a launch, which waits for these pieces of work.
+    /// Adds a kernel launch, which waits for these nodes.
     ///
     /// # Errors
     ///
-    /// [`CudaError::InvalidHandle`] where one of them is not of this graph; what else the
-    /// driver says.
+    /// [`CudaError::InvalidHandle`] if one of them is not in this graph; other errors of the
+    /// driver.
     pub fn add_kernel_node(
         &mut self,
         invocation: KernelInvocation,
@@ -278,9 +277,8 @@ impl Graph {
             extra: std::ptr::null_mut(),
         };
         let mut node = CUgraphNode::NULL;
-        // SAFETY: the pieces of work are this graph's, and a `GraphNode` is its handle. The
-        // driver copies the parameters; that they suit the kernel was promised when the
-        // invocation was made.
+        // SAFETY: the nodes belong to this graph, and a `GraphNode` is its handle. The driver
+        // copies the parameters; whoever made the invocation promised that they suit the kernel.
         unsafe {
             sys::cuGraphAddKernelNode(
                 &raw mut node,
@@ -294,7 +292,7 @@ impl Graph {
         Ok(GraphNode::from_raw(node))
     }
 
-    /// The number of pairs of work in which one waits for the other.
+    /// The number of edges: pairs of nodes in which one waits for the other.
     ///
     /// # Errors
     ///
@@ -307,7 +305,7 @@ impl Graph {
         Ok(count)
     }
 
-    /// The pairs of work in which the second waits for the first.
+    /// The edges: pairs of nodes in which the second waits for the first.
     ///
     /// # Errors
     ///
@@ -320,7 +318,7 @@ impl Graph {
         }
         let mut from = vec![CUgraphNode::NULL; count];
         let mut to = from.clone();
-        // SAFETY: there is room for as many as are said to be asked for.
+        // SAFETY: there is space for `count` of them.
         unsafe {
             sys::cuGraphGetEdges(self.raw, from.as_mut_ptr(), to.as_mut_ptr(), &raw mut count)
         }
@@ -331,7 +329,7 @@ impl Graph {
             .collect())
     }
 
-    /// What kind of work it is.
+    /// The kind of a node.
     ///
     /// # Errors
     ///
@@ -339,7 +337,7 @@ impl Graph {
     pub fn node_type(&mut self, node: GraphNode) -> CudaResult<GraphNodeType> {
         self.require(&[node])?;
         let mut kind = 0;
-        // SAFETY: the pointer is good for one number, and the node is one.
+        // SAFETY: the pointer is valid for one number, and the node is a node of this graph.
         unsafe { sys::cuGraphNodeGetType(node.raw, &raw mut kind) }.to_result()?;
         Ok(GraphNodeType::from_raw(kind))
     }
@@ -356,7 +354,7 @@ impl Graph {
         unsafe { sys::cuGraphDebugDotPrint(self.raw, path.as_ptr(), 0) }.to_result()
     }
 
-    /// Makes the graph ready to run in the context that is current. The graph is copied.
+    /// Makes a copy of the graph that is ready to run in the current context.
     ///
     /// # Errors
     ///
@@ -364,7 +362,7 @@ impl Graph {
     pub fn instantiate(&self) -> CudaResult<GraphExec> {
         let home = Home::current()?;
         let mut raw = CUgraphExec::NULL;
-        // SAFETY: the pointer is good for one handle.
+        // SAFETY: the pointer is valid for one handle.
         unsafe { sys::cuGraphInstantiateWithFlags(&raw mut raw, self.raw, 0) }.to_result()?;
         Ok(GraphExec { raw, home })
     }
@@ -373,13 +371,13 @@ impl Graph {
 impl Drop for Graph {
     fn drop(&mut self) {
         if self.raw != CUgraph::NULL {
-            // SAFETY: the graph is ours. A failure means that the driver is shutting down.
+            // SAFETY: this value owns the graph. A failure means that the driver is shutting down.
             let _: CUresult = unsafe { sys::cuGraphDestroy(self.raw) };
         }
     }
 }
 
-/// Work that is ready to run.
+/// A graph that is ready to run.
 #[derive(Debug)]
 pub struct GraphExec {
     raw: CUgraphExec,
@@ -387,7 +385,7 @@ pub struct GraphExec {
 }
 
 impl GraphExec {
-    /// Queues all of it.
+    /// Queues all its work.
     ///
     /// # Errors
     ///
@@ -395,8 +393,8 @@ impl GraphExec {
     ///
     /// # Safety
     ///
-    /// All memory, modules and host memory that the work uses exist, and stay until it has ended.
-    /// Nothing else uses memory that it writes meanwhile.
+    /// All memory, modules and host memory that the work uses exist until it has ended. Meanwhile
+    /// nothing else uses memory that it writes.
     pub unsafe fn launch(&self, stream: &Stream) -> CudaResult<()> {
         // SAFETY: both are alive; the rest is the caller's promise.
         unsafe { sys::cuGraphLaunch(self.raw, stream.as_inner()) }.to_result()
@@ -408,7 +406,7 @@ impl Drop for GraphExec {
         let Ok(_entered) = self.home.enter() else {
             return;
         };
-        // SAFETY: it is ours; what is queued already is done all the same. A failure means
+        // SAFETY: this value owns the graph; the driver still finishes queued work. A failure means
         // that the driver is shutting down.
         let _: CUresult = unsafe { sys::cuGraphExecDestroy(self.raw) };
     }

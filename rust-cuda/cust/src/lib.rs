@@ -1,20 +1,16 @@
-//! The CUDA driver for Rust programs, with the names that `cust` 0.3 of rust-cuda has.
+//! The CUDA driver for Rust programs, with the names of rust-cuda's `cust` 0.3.
 //!
-//! Programs written for `cust` 0.3 compile with this crate as they are. It differs where
-//! that one cannot serve:
+//! Programs written for `cust` 0.3 compile with this crate unchanged. The differences:
 //!
-//! - The driver library is loaded when the program runs, by [`cuda_loader`]. Nothing of CUDA
-//!   is needed to build, and a program starts on machines without a driver:
-//!   [`init`] then fails with [`CudaError::NoDevice`](error::CudaError::NoDevice) and
-//!   [`cuda_loader::load`] says why.
-//! - [`error::CudaError`] is any number that a driver may return, with names for
-//!   those that are known.
-//! - Every object in a context keeps the context alive, and is released in it, on
-//!   whichever thread it is dropped: nothing is freed twice or leaks because another context
-//!   is current.
-//! - A [`DeviceSlice`](memory::DeviceSlice) borrows the memory it is a part of.
-//! - [`graph`], [`texture`] and [`surface`] are public; streams are captured into graphs,
-//!   and modules say what the driver's compiler complains about.
+//! - [`cuda_loader`] loads the driver library when the program runs. Building needs no part of
+//!   CUDA, and a program starts on machines without a driver: [`init`] then fails with
+//!   [`CudaError::NoDevice`](error::CudaError::NoDevice), and [`cuda_loader::load`] says why.
+//! - [`error::CudaError`] can be any number that a driver returns; known ones have names.
+//! - Every object in a context keeps the context alive, and is released in it, whichever thread
+//!   drops the object. So nothing is freed twice or leaks because another context is current.
+//! - A [`DeviceSlice`](memory::DeviceSlice) borrows the memory of which it is a part.
+//! - [`graph`], [`texture`] and [`surface`] are public, streams can be captured into graphs, and
+//!   modules return the log of the driver's compiler.
 //!
 //! ```
 //! use cust::prelude::*;
@@ -39,8 +35,8 @@
 //! }
 //! ```
 //!
-//! [`launch!`] launches kernels. It is unsafe, because a kernel's use of its parameters is not
-//! checked. All safe calls are sound, whatever the order in which objects are dropped.
+//! [`launch!`] launches kernels. It is unsafe, because nothing checks a kernel's use of its
+//! parameters. All safe calls are sound, in whatever order objects are dropped.
 //!
 //! The crate is empty on platforms that [`cuda_loader`] does not support.
 
@@ -73,22 +69,22 @@ use error::{CudaError, CudaResult, ToResult};
 use std::ffi::c_int;
 
 bitflags::bitflags! {
-    /// How the driver is initialised. There are no choices: [`CudaFlags::empty`].
+    /// The flags of [`init`]. There are none yet: use [`CudaFlags::empty`].
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
     pub struct CudaFlags: u32 {}
 }
 
-/// Loads and initialises the driver. Needed once in a process, and harmless more often.
+/// Loads and initialises the driver. Call it once in a process; more calls do no harm.
 ///
 /// # Errors
 ///
-/// [`CudaError::NoDevice`] without a driver (see [`cuda_loader::load`]) or without a device;
-/// whatever else the driver says.
+/// [`CudaError::NoDevice`] without a driver (see [`cuda_loader::load`]) or without a device; other
+/// errors of the driver.
 pub fn init(flags: CudaFlags) -> CudaResult<()> {
     if cuda_loader::load().is_err() {
         return Err(CudaError::NoDevice);
     }
-    // SAFETY: takes a number.
+    // SAFETY: the argument is a number.
     unsafe { sys::cuInit(flags.bits()) }.to_result()
 }
 
@@ -112,14 +108,14 @@ pub struct CudaApiVersion {
 }
 
 impl CudaApiVersion {
-    /// The newest that the installed driver supports.
+    /// The newest version that the installed driver supports.
     ///
     /// # Errors
     ///
     /// [`CudaError::NotInitialized`] before [`init`].
     pub fn get() -> CudaResult<Self> {
         let mut version: c_int = 0;
-        // SAFETY: the pointer is good for one integer.
+        // SAFETY: the pointer is valid for one integer.
         unsafe { sys::cuDriverGetVersion(&raw mut version) }.to_result()?;
         match version {
             ..0 => Err(CudaError::from_code(sys::CUresult::INVALID_ANSWER.0)),
@@ -127,13 +123,13 @@ impl CudaApiVersion {
         }
     }
 
-    /// 12 of 12.4.
+    /// The 12 of 12.4.
     #[must_use]
     pub const fn major(self) -> i32 {
         self.version / 1000
     }
 
-    /// 4 of 12.4.
+    /// The 4 of 12.4.
     #[must_use]
     pub const fn minor(self) -> i32 {
         self.version % 1000 / 10

@@ -11,7 +11,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::path::Path;
 
-/// How hard the driver's compiler tries.
+/// The optimisation level of the driver's compiler.
 #[allow(missing_docs, reason = "as compilers call them")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
@@ -23,7 +23,7 @@ pub enum OptLevel {
     O4 = 4,
 }
 
-/// What the driver's compiler compiles for.
+/// The compute capability for which the driver compiles.
 #[allow(missing_docs, reason = "compute capabilities, by their numbers")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -53,13 +53,13 @@ pub enum JitTarget {
     Compute120 = 120,
 }
 
-/// What the driver takes where a fat binary has no code for the very device.
+/// What the driver uses if a fat binary has no code for exactly this device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum JitFallback {
     /// Compiles PTX.
     PreferPtx = 0,
-    /// Takes machine code for an older device of the generation.
+    /// Uses machine code for an older device of the same generation.
     PreferCompatibleBinary = 1,
 }
 
@@ -67,24 +67,24 @@ pub enum JitFallback {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ModuleJitOption {
-    /// Registers of a thread at most.
+    /// The most registers of a thread.
     MaxRegisters(u32),
-    /// How hard it tries.
+    /// The optimisation level.
     OptLevel(OptLevel),
-    /// Compiles for the device of the current context, as it does when not told.
+    /// Compiles for the device of the current context, which is the default.
     DetermineTargetFromContext,
-    /// Compiles for this.
+    /// Compiles for this compute capability.
     Target(JitTarget),
     /// The preferred part of a fat binary.
     Fallback(JitFallback),
-    /// Whether debuggers find their way. Spelled as in cust.
+    /// Whether to generate debug information. Spelled as in cust.
     GenenerateDebugInfo(bool),
-    /// Whether profilers find lines.
+    /// Whether to generate line information for profilers.
     GenerateLineInfo(bool),
 }
 
 impl ModuleJitOption {
-    /// The driver's options, and their values in the space of a pointer.
+    /// The driver's options, and their values, each in a pointer.
     #[must_use]
     pub fn into_raw(opts: &[Self]) -> (Vec<c_uint>, Vec<*mut c_void>) {
         let value = |number: u32| std::ptr::without_provenance_mut(number as usize);
@@ -106,12 +106,12 @@ impl ModuleJitOption {
     }
 }
 
-/// Why code was not loaded.
+/// The reason why code was not loaded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoadFailure {
-    /// The driver's code.
+    /// The driver's error.
     pub error: CudaError,
-    /// The log of its compiler, often empty.
+    /// The log of the driver's compiler, often empty.
     pub log: String,
 }
 
@@ -152,14 +152,14 @@ impl Module {
     ///
     /// # Errors
     ///
-    /// [`CudaError::FileNotFound`], [`CudaError::InvalidImage`], [`CudaError::InvalidPtx`],
-    /// or what else the driver says.
+    /// [`CudaError::FileNotFound`], [`CudaError::InvalidImage`], [`CudaError::InvalidPtx`], or
+    /// another error of the driver.
     pub fn from_file<P: AsRef<Path>>(path: P) -> CudaResult<Self> {
         let path = path.as_ref().as_os_str().as_encoded_bytes();
         let path = CString::new(path).map_err(|_| CudaError::FileNotFound)?;
         let home = Home::current()?;
         let mut raw = CUmodule::NULL;
-        // SAFETY: the pointer is good for one handle, the path ends in a zero byte.
+        // SAFETY: the pointer is valid for one handle, the path ends in a zero byte.
         unsafe { sys::cuModuleLoad(&raw mut raw, path.as_ptr()) }.to_result()?;
         Ok(Self { raw, home })
     }
@@ -187,18 +187,18 @@ impl Module {
         }
         let home = Home::current()?;
         let (options, values) = ModuleJitOption::into_raw(options);
-        // SAFETY: by its own headers the image ends within the bytes; the options are those
-        // of `into_raw`.
+        // SAFETY: according to its own headers the image ends within the bytes; `into_raw` has made
+        // the options.
         let raw = unsafe { load(bytes.as_ptr().cast(), options, values) }?;
         Ok(Self { raw, home })
     }
 
-    /// Has the driver compile PTX.
+    /// Compiles PTX with the driver's compiler.
     ///
     /// # Errors
     ///
-    /// [`CudaError::InvalidPtx`], [`CudaError::NoBinaryForGpu`] for PTX of a newer device, or
-    /// what else the driver says.
+    /// [`CudaError::InvalidPtx`], [`CudaError::NoBinaryForGpu`] for PTX for a newer device, or
+    /// another error of the driver.
     pub fn from_ptx_cstr(cstr: &CStr, options: &[ModuleJitOption]) -> CudaResult<Self> {
         Self::compile(cstr, options).map_err(|failure| failure.error)
     }
@@ -213,7 +213,7 @@ impl Module {
         Self::from_ptx_cstr(&text, options)
     }
 
-    /// Has the driver compile PTX, and says what its compiler complains about.
+    /// Compiles PTX with the driver's compiler, and returns its log on failure.
     ///
     /// # Errors
     ///
@@ -235,8 +235,8 @@ impl Module {
             log.as_mut_ptr().cast::<c_void>(),
             std::ptr::without_provenance_mut(LOG_BYTES),
         ]);
-        // SAFETY: text that ends in a zero byte, as PTX has to. The options are those of
-        // `into_raw`, and a log that has the size given with it and outlives the call.
+        // SAFETY: the text ends in a zero byte, as PTX must. `into_raw` has made the options; the
+        // log buffer has the size given with it and outlives the call.
         let loaded = unsafe { load(ptx.as_ptr().cast(), options, values) };
         let raw = loaded.map_err(|error| {
             let end = log.iter().position(|byte| *byte == 0).unwrap_or(LOG_BYTES);
@@ -269,8 +269,8 @@ impl Module {
     ///
     /// # Errors
     ///
-    /// [`CudaError::NotFound`] where there is none of that name; [`CudaError::InvalidValue`]
-    /// where it has another size than a `T`.
+    /// [`CudaError::NotFound`] if there is none of that name; [`CudaError::InvalidValue`] if its
+    /// size is not that of a `T`.
     pub fn get_global<T: DeviceCopy>(&self, name: &CStr) -> CudaResult<Symbol<'_, T>> {
         let (address, bytes) = self.find_global(name)?;
         if bytes != size_of::<T>() {
@@ -283,15 +283,15 @@ impl Module {
         })
     }
 
-    /// Where a global variable or constant lies, and its size in bytes.
+    /// The address of a global variable or constant, and its size in bytes.
     ///
     /// # Errors
     ///
-    /// [`CudaError::NotFound`] where there is none of that name.
+    /// [`CudaError::NotFound`] if there is none of that name.
     pub fn find_global(&self, name: &CStr) -> CudaResult<(CUdeviceptr, usize)> {
         let (mut address, mut bytes) = (0, 0);
-        // SAFETY: the pointers are good for an address and a size, the module is alive, the
-        // name ends in a zero byte.
+        // SAFETY: the pointers are valid for an address and a size, the module is alive, the name
+        // ends in a zero byte.
         unsafe {
             sys::cuModuleGetGlobal_v2(&raw mut address, &raw mut bytes, self.raw, name.as_ptr())
         }
@@ -303,18 +303,18 @@ impl Module {
     ///
     /// # Errors
     ///
-    /// [`CudaError::NotFound`] where there is none of that name.
+    /// [`CudaError::NotFound`] if there is none of that name.
     pub fn get_function<T: AsRef<str>>(&self, name: T) -> CudaResult<Function<'_>> {
         let name = CString::new(name.as_ref()).map_err(|_| CudaError::NotFound)?;
         let mut raw = sys::CUfunction::NULL;
-        // SAFETY: the pointer is good for one handle, the module is alive, the name ends in
-        // a zero byte.
+        // SAFETY: the pointer is valid for one handle, the module is alive, the name ends in a zero
+        // byte.
         unsafe { sys::cuModuleGetFunction(&raw mut raw, self.raw, name.as_ptr()) }.to_result()?;
-        // SAFETY: a kernel of this module, which the result borrows.
+        // SAFETY: the handle is a kernel of this module, which the result borrows.
         Ok(unsafe { Function::from_raw(raw) })
     }
 
-    /// Unloads the module, and says whether that went well.
+    /// Unloads the module, and returns the driver's error if that fails.
     ///
     /// # Errors
     ///
@@ -329,8 +329,8 @@ impl Module {
             return Ok(());
         }
         let _entered = self.home.enter()?;
-        // SAFETY: the module is ours; its functions and symbols have borrowed it, and who
-        // launches a kernel promises that it stays until the kernel is done.
+        // SAFETY: this value owns the module. Its functions and symbols borrow it, and whoever
+        // launches a kernel promises that the module stays loaded until the kernel has ended.
         unsafe { sys::cuModuleUnload(self.raw) }.to_result()?;
         self.raw = CUmodule::NULL;
         Ok(())
@@ -344,20 +344,20 @@ impl Drop for Module {
     }
 }
 
-/// Loads an image in one of the driver's formats, into the context that is current.
+/// Loads an image in one of the driver's formats into the current context.
 ///
 /// # Safety
 ///
-/// A whole image is at `image`: text that ends in a zero byte, or an image whose own headers say
-/// that it ends within readable memory. There are as many values as options, each of its option's
-/// type.
+/// `image` points to a complete image: text that ends in a zero byte, or an image that according to
+/// its own headers ends within readable memory. There are as many values as options, each of its
+/// option's type.
 unsafe fn load(
     image: *const c_void,
     mut options: Vec<c_uint>,
     mut values: Vec<*mut c_void>,
 ) -> CudaResult<CUmodule> {
     let mut raw = CUmodule::NULL;
-    // SAFETY: the pointer is good for one handle; the rest is the caller's promise.
+    // SAFETY: the pointer is valid for one handle; the rest is the caller's promise.
     unsafe {
         sys::cuModuleLoadDataEx(
             &raw mut raw,
@@ -371,8 +371,8 @@ unsafe fn load(
     Ok(raw)
 }
 
-/// Whether an image ends, by its own headers, within these bytes: the tables and sections of
-/// an ELF file, or what the header of a fat binary says follows it.
+/// Whether an image ends within these bytes, according to its own headers: the tables and sections
+/// of an ELF file, or the length in the header of a fat binary.
 fn is_whole(image: &[u8]) -> bool {
     const FATBIN: [u8; 4] = 0xBA55_ED50_u32.to_le_bytes();
     let end = if image.starts_with(b"\x7fELF") {
@@ -389,7 +389,7 @@ fn is_whole(image: &[u8]) -> bool {
     end.is_some_and(|end| end <= image.len() as u64)
 }
 
-/// A little-endian number of this many bytes, at most 8.
+/// The little-endian number of `bytes` bytes, at most 8, at an offset.
 fn number(image: &[u8], at: usize, bytes: usize) -> Option<u64> {
     let field = image.get(at..at.checked_add(bytes)?)?;
     let mut whole = [0; 8];
@@ -448,7 +448,7 @@ impl<T: DeviceCopy> Sealed for Symbol<'_, T> {}
 impl<T: DeviceCopy> CopyDestination<T> for Symbol<'_, T> {
     fn copy_from(&mut self, source: &T) -> CudaResult<()> {
         let _entered = self.module.home.enter()?;
-        // SAFETY: the symbol has as many bytes as a `T`, and stays as long as its module.
+        // SAFETY: the symbol has the size of a `T`, and exists as long as its module.
         unsafe {
             sys::cuMemcpyHtoD_v2(
                 self.address,
@@ -461,7 +461,7 @@ impl<T: DeviceCopy> CopyDestination<T> for Symbol<'_, T> {
 
     fn copy_to(&self, dest: &mut T) -> CudaResult<()> {
         let _entered = self.module.home.enter()?;
-        // SAFETY: the symbol has as many bytes as a `T`, and stays as long as its module.
+        // SAFETY: the symbol has the size of a `T`, and exists as long as its module.
         unsafe {
             sys::cuMemcpyDtoH_v2(
                 std::ptr::from_mut(dest).cast(),
@@ -477,7 +477,7 @@ impl<T: DeviceCopy> CopyDestination<T> for Symbol<'_, T> {
 mod tests {
     use super::*;
 
-    /// An ELF file of a header and one section of `bytes` bytes, the table between them.
+    /// An ELF file with a header, a table, and one section of `bytes` bytes after it.
     fn elf(bytes: usize) -> Vec<u8> {
         let mut image = vec![0; 64 + 64 + bytes];
         image[..6].copy_from_slice(b"\x7fELF\x02\x01");

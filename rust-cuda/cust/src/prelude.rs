@@ -1,4 +1,4 @@
-//! What most programs need: `use cust::prelude::*;`.
+//! The items that most programs need: `use cust::prelude::*;`.
 
 pub use crate::CudaFlags;
 pub use crate::context::{Context, ContextFlags};

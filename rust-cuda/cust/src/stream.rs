@@ -1,4 +1,4 @@
-//! Streams: work that the device does in order.
+//! Streams: queues of work that the device runs in order.
 
 use crate::context::home::Home;
 use crate::error::{CudaError, CudaResult, DropResult, ToResult};
@@ -11,12 +11,13 @@ use std::ffi::{c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 bitflags::bitflags! {
-    /// How a stream is made.
+    /// Properties of a stream.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
     pub struct StreamFlags: u32 {
-        /// Waits for the work of the default stream, which synchronous copies use.
+        /// The stream waits for the work of the default stream, which synchronous copies use.
         const DEFAULT = 0x00;
-        /// Does not. [`Stream::new`] leaves this out, see there.
+        /// The stream does not wait for the default stream. [`Stream::new`] ignores this flag, see
+        /// there.
         const NON_BLOCKING = 0x01;
     }
 }
@@ -25,18 +26,19 @@ bitflags::bitflags! {
     /// How a stream waits for an event.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
     pub struct StreamWaitEventFlags: u32 {
-        /// The only way.
+        /// The only choice.
         const DEFAULT = 0x0;
     }
 }
 
-/// Whether the driver refuses calls that a capture cannot have, such as allocations.
+/// Which threads' calls the driver rejects during a capture if they are not allowed in it, such as
+/// allocations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum CaptureMode {
-    /// Forbidden calls of all threads.
+    /// The calls of all threads.
     Global = 0,
-    /// Forbidden calls of the capturing thread.
+    /// The calls of the capturing thread.
     ThreadLocal = 1,
     /// None.
     Relaxed = 2,
@@ -51,14 +53,13 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// Makes a stream, of a priority from
+    /// Makes a stream, with a priority in the range of
     /// [`CurrentContext::get_stream_priority_range`](crate::context::CurrentContext::get_stream_priority_range).
     ///
-    /// [`StreamFlags::NON_BLOCKING`] is left out: copies that wait, such as
-    /// [`DeviceBuffer::from_slice`](crate::memory::DeviceBuffer::from_slice), may return
-    /// before the device has the data, and only streams that wait for the default stream
-    /// are sure to see it. [`Stream::new_non_blocking`] is for programs whose copies are
-    /// all made on streams.
+    /// It ignores [`StreamFlags::NON_BLOCKING`]. The reason: synchronous copies, such as
+    /// [`DeviceBuffer::from_slice`](crate::memory::DeviceBuffer::from_slice), may return before the
+    /// device has the data, and only streams that wait for the default stream are sure to see it.
+    /// Programs that make all copies on streams can use [`Stream::new_non_blocking`].
     ///
     /// # Errors
     ///
@@ -68,7 +69,7 @@ impl Stream {
     }
 
     /// Makes a stream that does not wait for the default stream. Its work must not use memory that
-    /// the default stream still writes, as synchronous copies do.
+    /// the default stream may still write; synchronous copies write on the default stream.
     ///
     /// # Errors
     ///
@@ -80,7 +81,7 @@ impl Stream {
     fn make(flags: StreamFlags, priority: Option<i32>) -> CudaResult<Self> {
         let home = Home::current()?;
         let mut raw = CUstream::NULL;
-        // SAFETY: the pointer is good for one handle.
+        // SAFETY: the pointer is valid for one handle.
         unsafe {
             sys::cuStreamCreateWithPriority(&raw mut raw, flags.bits(), priority.unwrap_or(0))
         }
@@ -88,31 +89,31 @@ impl Stream {
         Ok(Self { raw, home })
     }
 
-    /// How it was made.
+    /// Its flags.
     ///
     /// # Errors
     ///
     /// The error that the driver reports.
     pub fn get_flags(&self) -> CudaResult<StreamFlags> {
         let mut flags = 0;
-        // SAFETY: the pointer is good for one number, the stream is alive.
+        // SAFETY: the pointer is valid for one number, the stream is alive.
         unsafe { sys::cuStreamGetFlags(self.raw, &raw mut flags) }.to_result()?;
         Ok(StreamFlags::from_bits_truncate(flags))
     }
 
-    /// Its priority; smaller numbers go first.
+    /// Its priority; a smaller number is a higher priority.
     ///
     /// # Errors
     ///
     /// The error that the driver reports.
     pub fn get_priority(&self) -> CudaResult<i32> {
         let mut priority: c_int = 0;
-        // SAFETY: the pointer is good for one number, the stream is alive.
+        // SAFETY: the pointer is valid for one number, the stream is alive.
         unsafe { sys::cuStreamGetPriority(self.raw, &raw mut priority) }.to_result()?;
         Ok(priority)
     }
 
-    /// Calls a function of the host once the earlier work has ended.
+    /// Calls a host function once the earlier work has ended.
     ///
     /// It runs on a thread of the driver, and must not call the driver. If it panics, the message
     /// is printed and the stream continues. It cannot borrow, because it runs later:
@@ -126,24 +127,24 @@ impl Stream {
     ///
     /// # Errors
     ///
-    /// What the driver says; the function is then dropped without being called.
+    /// The error that the driver reports; the function is then dropped and not called.
     pub fn add_callback<T>(&self, callback: Box<T>) -> CudaResult<()>
     where
         T: FnOnce() + Send + 'static,
     {
         unsafe extern "C" fn call<T: FnOnce()>(callback: *mut c_void) {
-            // SAFETY: the pointer is that of the box below, handed over once.
+            // SAFETY: the pointer comes from the box below, which is handed over once.
             let callback = unsafe { Box::from_raw(callback.cast::<T>()) };
             // Unwinding must not reach the driver.
             let _ = catch_unwind(AssertUnwindSafe(callback));
         }
 
         let callback = Box::into_raw(callback);
-        // SAFETY: the function takes the type that is handed over with it, which outlives
-        // every borrow and may be sent to the driver's thread.
+        // SAFETY: `call` takes the type that is passed with it, which is `'static` and `Send`, so
+        // the driver's thread may use it later.
         let code = unsafe { sys::cuLaunchHostFunc(self.raw, call::<T>, callback.cast()) };
         code.to_result().inspect_err(|_| {
-            // SAFETY: the driver has refused, so that the box is ours still.
+            // SAFETY: the driver has refused the call, so this function still owns the box.
             drop(unsafe { Box::from_raw(callback) });
         })
     }
@@ -152,7 +153,7 @@ impl Stream {
     ///
     /// # Errors
     ///
-    /// That of a kernel that has failed, or what else the driver says.
+    /// The error of a failed kernel, or another error of the driver.
     pub fn synchronize(&self) -> CudaResult<()> {
         // SAFETY: the stream is alive.
         unsafe { sys::cuStreamSynchronize(self.raw) }.to_result()
@@ -181,12 +182,12 @@ impl Stream {
         event: impl Borrow<Event>,
         flags: StreamWaitEventFlags,
     ) -> CudaResult<()> {
-        // SAFETY: both are alive; the driver keeps what it needs of the event.
+        // SAFETY: both are alive; the driver keeps the state of the event that it needs.
         unsafe { sys::cuStreamWaitEvent(self.raw, event.borrow().as_raw(), flags.bits()) }
             .to_result()
     }
 
-    /// From now on what this stream is given is noted, and not done.
+    /// Begins a capture: the driver records later work of this stream and does not run it.
     ///
     /// # Errors
     ///
@@ -196,20 +197,20 @@ impl Stream {
         unsafe { sys::cuStreamBeginCapture_v2(self.raw, mode as u32) }.to_result()
     }
 
-    /// The work captured since [`Stream::begin_capture`].
+    /// Ends the capture, and returns the work recorded since [`Stream::begin_capture`].
     ///
     /// # Errors
     ///
-    /// What the driver says, also where something could not be noted.
+    /// The error that the driver reports, also if it could not record some work.
     pub fn end_capture(&self) -> CudaResult<Graph> {
         let mut graph = sys::CUgraph::NULL;
-        // SAFETY: the pointer is good for one handle, the stream is alive.
+        // SAFETY: the pointer is valid for one handle, the stream is alive.
         unsafe { sys::cuStreamEndCapture(self.raw, &raw mut graph) }.to_result()?;
-        // SAFETY: the driver has just made it for us.
+        // SAFETY: the driver has just made the graph for the caller.
         Ok(unsafe { Graph::from_raw(graph) })
     }
 
-    /// Launches a kernel; [`launch!`](crate::launch!) is how programs do that.
+    /// Launches a kernel. Programs use [`launch!`](crate::launch!) instead.
     ///
     /// # Errors
     ///
@@ -217,9 +218,9 @@ impl Stream {
     ///
     /// # Safety
     ///
-    /// `args` are pointers to all of the kernel's parameters, in order. The kernel's use of them is
-    /// correct: the addresses stay valid until it has ended, and nothing else uses memory that it
-    /// writes meanwhile.
+    /// `args` are pointers to all parameters of the kernel, in order. The kernel uses them
+    /// correctly: memory that it uses stays allocated until it has ended, and meanwhile nothing
+    /// else uses memory that it writes.
     #[doc(hidden)]
     pub unsafe fn launch<G, B>(
         &self,
@@ -254,14 +255,14 @@ impl Stream {
         .to_result()
     }
 
-    /// The driver's handle, which is one for as long as the stream lives.
+    /// The driver's handle, which stays valid as long as the stream lives.
     #[must_use]
     pub fn as_inner(&self) -> CUstream {
         self.raw
     }
 
-    /// Destroys the stream once its work is done, without waiting for it, and says whether
-    /// that went well.
+    /// Destroys the stream without waiting; the driver still finishes its work. Returns the
+    /// driver's error if that fails.
     ///
     /// # Errors
     ///
@@ -276,7 +277,7 @@ impl Stream {
             return Ok(());
         }
         let _entered = self.home.enter()?;
-        // SAFETY: the stream is ours, and used by nobody else from here on.
+        // SAFETY: the stream belongs to this value, and nothing uses it afterwards.
         unsafe { sys::cuStreamDestroy_v2(self.raw) }.to_result()?;
         self.raw = CUstream::NULL;
         Ok(())

@@ -6,19 +6,19 @@ use crate::sys;
 use crate::texture::{ResourceDescriptor, ResourceDescriptorFlags, ResourceType};
 use std::ffi::c_ulonglong;
 
-/// A surface as kernels take it.
+/// The handle of a surface, which kernels take.
 pub type SurfaceHandle = c_ulonglong;
 
 /// A surface, destroyed when this is dropped, and its array after it.
 #[derive(Debug)]
 pub struct Surface {
     handle: SurfaceHandle,
-    /// `None` once [`Surface::into_array`] took it.
+    /// `None` after [`Surface::into_array`].
     array: Option<ArrayObject>,
 }
 
 impl Surface {
-    /// As kernels take it.
+    /// The handle that kernels take.
     #[must_use]
     pub fn handle(&self) -> SurfaceHandle {
         self.handle
@@ -28,15 +28,15 @@ impl Surface {
     ///
     /// # Errors
     ///
-    /// [`CudaError::InvalidValue`] where the array was not made with
-    /// [`SURFACE_LDST`](crate::memory::array::ArrayObjectFlags::SURFACE_LDST); what else the
-    /// driver says.
+    /// [`CudaError::InvalidValue`] if the array was not made with
+    /// [`SURFACE_LDST`](crate::memory::array::ArrayObjectFlags::SURFACE_LDST); other errors of the
+    /// driver.
     pub fn new(resource_desc: ResourceDescriptor) -> CudaResult<Self> {
         let (resource, array) = resource_desc.into_raw();
         let mut handle = 0;
         {
             let _entered = array.home.enter()?;
-            // SAFETY: the pointers are good for what is written and read through them; the
+            // SAFETY: the pointers are valid for what the driver writes and reads through them; the
             // array is alive, and kept below.
             unsafe { sys::cuSurfObjectCreate(&raw mut handle, &raw const resource) }.to_result()?;
         }
@@ -58,7 +58,7 @@ impl Surface {
         })
     }
 
-    /// Destroys the surface, and gives its array back.
+    /// Destroys the surface, and returns its array.
     ///
     /// # Errors
     ///
@@ -73,7 +73,7 @@ impl Surface {
             return Ok(());
         };
         let _entered = array.home.enter()?;
-        // SAFETY: the surface is ours, and used by nobody else from here on.
+        // SAFETY: the surface belongs to this value, and nothing uses it afterwards.
         unsafe { sys::cuSurfObjectDestroy(self.handle) }.to_result()?;
         self.handle = 0;
         Ok(())

@@ -6,7 +6,7 @@ use crate::memory::array::{ArrayDescriptor, ArrayFormat, ArrayObject};
 use crate::sys::{self, CUDA_RESOURCE_DESC, CUDA_RESOURCE_VIEW_DESC, CUDA_TEXTURE_DESC};
 use std::ffi::{c_uint, c_ulonglong};
 
-/// What a texture reads outside its extents. Spelled as in cust.
+/// The value that a texture reads outside its extents. Spelled as in cust.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum TextureAdressingMode {
@@ -20,13 +20,13 @@ pub enum TextureAdressingMode {
     Border = 3,
 }
 
-/// What a texture reads between elements.
+/// The value that a texture reads between elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum TextureFilterMode {
     /// The nearest element.
     Point = 0,
-    /// An interpolation, linear in each coordinate.
+    /// Linear interpolation in each coordinate.
     Linear = 1,
 }
 
@@ -34,11 +34,11 @@ bitflags::bitflags! {
     /// How a texture reads.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
     pub struct TextureDescriptorFlags: c_uint {
-        /// Integers stay integers; otherwise they become numbers from 0 or -1 to 1.
+        /// Integers stay integers; otherwise reads return numbers from 0 or -1 to 1.
         const READ_AS_INTEGER = 0x01;
         /// Coordinates go from 0 to 1; otherwise they count elements.
         const NORMALIZED_COORDINATES = 0x02;
-        /// Interpolation between mipmaps is exact.
+        /// Disables optimised interpolation between mipmap levels.
         const DISABLE_TRILINEAR_OPTIMIZATION = 0x20;
     }
 }
@@ -46,21 +46,21 @@ bitflags::bitflags! {
 /// How a texture reads.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TextureDescriptor {
-    /// The kind of reads outside its extents, along each axis. Spelled as in cust.
+    /// The address mode along each axis. Spelled as in cust.
     pub adress_modes: [TextureAdressingMode; 3],
-    /// The kind of reads between elements.
+    /// The filter mode between elements.
     pub filter_mode: TextureFilterMode,
-    /// How it takes coordinates, and returns elements.
+    /// The form of coordinates and of the values it returns.
     pub flags: TextureDescriptorFlags,
-    /// From 1 to 16.
+    /// The maximum anisotropy, from 1 to 16.
     pub max_anisotropy: c_uint,
-    /// The kind of reads between mipmaps.
+    /// The filter mode between mipmap levels.
     pub mipmap_filter_mode: TextureFilterMode,
-    /// Added to the level of the mipmap.
+    /// The bias that is added to the mipmap level.
     pub mipmap_level_bias: f32,
-    /// The least level of the mipmap.
+    /// The lowest mipmap level.
     pub min_mipmap_level_clamp: f32,
-    /// The greatest level of the mipmap.
+    /// The highest mipmap level.
     pub max_mipmap_level_clamp: f32,
     /// The value outside, with [`TextureAdressingMode::Border`].
     pub border_color: [f32; 4],
@@ -83,7 +83,7 @@ impl Default for TextureDescriptor {
 }
 
 impl TextureDescriptor {
-    /// The driver's form of it.
+    /// Its value in the driver's interface.
     #[must_use]
     pub fn to_raw(self) -> CUDA_TEXTURE_DESC {
         CUDA_TEXTURE_DESC {
@@ -101,8 +101,8 @@ impl TextureDescriptor {
     }
 }
 
-/// The elements that a texture takes an array to be of: type and channels, or blocks of a
-/// compressed format.
+/// The format in which a texture reads an array: type and channels, or blocks of a compressed
+/// format.
 #[allow(missing_docs, reason = "the formats of the same names")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u32)]
@@ -145,11 +145,11 @@ pub enum ResourceViewFormat {
 }
 
 impl ResourceViewFormat {
-    /// The format of an array as it is.
+    /// The format of an array itself.
     ///
     /// # Panics
     ///
-    /// For doubles, which textures cannot read, and for other than 1, 2 or 4 channels.
+    /// For doubles, which textures cannot read, and unless there are 1, 2 or 4 channels.
     #[must_use]
     pub fn from_array_format(format: ArrayFormat, num_channels: c_uint) -> Self {
         let [one, two, four] = match format {
@@ -173,10 +173,10 @@ impl ResourceViewFormat {
     }
 }
 
-/// How the elements of an array are looked at.
+/// A view of an array: the format and the part that a texture reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ResourceViewDescriptor {
-    /// The elements that it is taken to be of.
+    /// The format of the elements.
     pub format: ResourceViewFormat,
     /// Elements of a row.
     pub width: usize,
@@ -195,7 +195,7 @@ pub struct ResourceViewDescriptor {
 }
 
 impl ResourceViewDescriptor {
-    /// The array as it is.
+    /// The view of a whole array in its own format.
     ///
     /// # Panics
     ///
@@ -214,7 +214,7 @@ impl ResourceViewDescriptor {
         }
     }
 
-    /// The driver's form of it.
+    /// Its value in the driver's interface.
     #[must_use]
     pub fn to_raw(self) -> CUDA_RESOURCE_VIEW_DESC {
         CUDA_RESOURCE_VIEW_DESC {
@@ -232,39 +232,40 @@ impl ResourceViewDescriptor {
 }
 
 bitflags::bitflags! {
-    /// There are no choices.
+    /// There are no flags yet.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
     pub struct ResourceDescriptorFlags: c_uint {}
 }
 
-/// What a texture or a surface reads.
+/// The memory of a texture or a surface.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ResourceType {
     /// An array.
     Array {
-        /// Whose owner it becomes.
+        /// The array, which the texture or surface will own.
         array: ArrayObject,
     },
 }
 
-/// What a texture or a surface reads.
+/// The memory of a texture or a surface.
 #[derive(Debug)]
 pub struct ResourceDescriptor {
-    /// None.
+    /// No flags.
     pub flags: ResourceDescriptorFlags,
     /// The array.
     pub ty: ResourceType,
 }
 
 impl ResourceDescriptor {
-    /// The driver's form of it, and the array, which must outlive objects made with it.
+    /// Its value in the driver's interface, and the array, which must outlive all objects made with
+    /// it.
     pub(crate) fn into_raw(self) -> (CUDA_RESOURCE_DESC, ArrayObject) {
         let ResourceType::Array { array } = self.ty;
         let raw = CUDA_RESOURCE_DESC {
             resType: sys::RESOURCE_TYPE_ARRAY,
             res: sys::CUDA_RESOURCE_DESC_res {
-                // The whole union first: the driver may look at all of it.
+                // Initialises the whole union first, because the driver may read all of it.
                 pitch2D: sys::CUDA_RESOURCE_DESC_pitch2D::ZERO,
             },
             flags: self.flags.bits(),
@@ -278,23 +279,23 @@ impl ResourceDescriptor {
 /// Rows of elements in device memory, for a texture without an array.
 #[derive(Debug, Clone, Copy)]
 pub struct Pitched {
-    /// The first element, aligned as
-    /// [`TextureAlignment`](crate::device::DeviceAttribute::TextureAlignment) says.
+    /// The address of the first element, aligned to
+    /// [`TextureAlignment`](crate::device::DeviceAttribute::TextureAlignment).
     pub address: sys::CUdeviceptr,
-    /// The numbers that elements are of.
+    /// The number type of the elements.
     pub format: ArrayFormat,
-    /// Numbers of an element: 1, 2 or 4.
+    /// The numbers per element: 1, 2 or 4.
     pub num_channels: c_uint,
     /// Elements of a row.
     pub width: usize,
     /// Rows.
     pub height: usize,
-    /// Bytes from row to row, a multiple of
+    /// The bytes from the start of a row to the next, a multiple of
     /// [`TexturePitchAlignment`](crate::device::DeviceAttribute::TexturePitchAlignment).
     pub pitch_in_bytes: usize,
 }
 
-/// A texture as kernels take it.
+/// The handle of a texture, which kernels take.
 pub type TextureHandle = c_ulonglong;
 
 /// A texture, destroyed when this is dropped, and its array after it.
@@ -302,18 +303,18 @@ pub type TextureHandle = c_ulonglong;
 pub struct Texture {
     handle: TextureHandle,
     home: Home,
-    /// `None` for [`Texture::from_pitched`], and once [`Texture::into_array`] took it.
+    /// `None` for [`Texture::from_pitched`], and after [`Texture::into_array`].
     array: Option<ArrayObject>,
 }
 
 impl Texture {
-    /// As kernels take it.
+    /// The handle that kernels take.
     #[must_use]
     pub fn handle(&self) -> TextureHandle {
         self.handle
     }
 
-    /// A texture that reads as described.
+    /// A texture with these descriptions.
     ///
     /// # Errors
     ///
@@ -338,7 +339,8 @@ impl Texture {
         })
     }
 
-    /// A texture of an array as it is, which counts elements and reads the nearest.
+    /// A texture of a whole array, whose coordinates count elements, and which reads the nearest
+    /// element.
     ///
     /// # Errors
     ///
@@ -359,7 +361,7 @@ impl Texture {
     ///
     /// # Safety
     ///
-    /// The rows are there, and stay until the texture is destroyed.
+    /// The rows are valid memory, which stays allocated until the texture is destroyed.
     pub unsafe fn from_pitched(rows: Pitched, texture_desc: TextureDescriptor) -> CudaResult<Self> {
         let home = Home::current()?;
         let resource = CUDA_RESOURCE_DESC {
@@ -385,7 +387,7 @@ impl Texture {
         })
     }
 
-    /// Destroys the texture, and gives its array back.
+    /// Destroys the texture, and returns its array.
     ///
     /// # Errors
     ///
@@ -400,18 +402,18 @@ impl Texture {
             return Ok(());
         }
         let _entered = self.home.enter()?;
-        // SAFETY: the texture is ours, and used by nobody else from here on.
+        // SAFETY: the texture belongs to this value, and nothing uses it afterwards.
         unsafe { sys::cuTexObjectDestroy(self.handle) }.to_result()?;
         self.handle = 0;
         Ok(())
     }
 }
 
-/// Makes a texture in the context that is current.
+/// Makes a texture in the current context.
 ///
 /// # Safety
 ///
-/// What the resource names is there, and stays until the texture is destroyed.
+/// The memory that the resource names is valid, and stays allocated until the texture is destroyed.
 unsafe fn create(
     resource: &CUDA_RESOURCE_DESC,
     reading: TextureDescriptor,
@@ -419,8 +421,8 @@ unsafe fn create(
 ) -> CudaResult<TextureHandle> {
     let reading = reading.to_raw();
     let mut handle = 0;
-    // SAFETY: the pointers are good for what is written and read through them; no view means
-    // the resource as it is.
+    // SAFETY: the pointers are valid for what the driver writes and reads through them; without a
+    // view the texture reads the whole resource in its own format.
     unsafe {
         sys::cuTexObjectCreate(
             &raw mut handle,

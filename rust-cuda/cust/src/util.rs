@@ -6,7 +6,7 @@ use crate::memory::{DeviceBox, DeviceBuffer, DeviceCopy, UnifiedBuffer};
 use crate::surface::Surface;
 use crate::texture::Texture;
 
-/// Values to the device.
+/// Copies values to the device.
 pub trait DeviceCopyExt: DeviceCopy {
     /// A copy in device memory.
     ///
@@ -20,7 +20,7 @@ pub trait DeviceCopyExt: DeviceCopy {
 
 impl<T: DeviceCopy> DeviceCopyExt for T {}
 
-/// Slices to the device.
+/// Copies slices to the device.
 pub trait SliceExt<T: DeviceCopy> {
     /// A copy in device memory.
     ///
@@ -29,7 +29,7 @@ pub trait SliceExt<T: DeviceCopy> {
     /// As [`DeviceBuffer::from_slice`].
     fn as_dbuf(&self) -> CudaResult<DeviceBuffer<T>>;
 
-    /// A copy in memory that host and device share.
+    /// A copy in unified memory.
     ///
     /// # Errors
     ///
@@ -53,7 +53,7 @@ pub trait SliceExt<T: DeviceCopy> {
     ///
     /// # Panics
     ///
-    /// When there are not `width × height` numbers.
+    /// Unless there are `width × height` numbers.
     fn as_2d_array(&self, width: usize, height: usize) -> CudaResult<ArrayObject>
     where
         T: ArrayPrimitive;
@@ -115,7 +115,7 @@ pub trait SliceExt<T: DeviceCopy> {
     }
 }
 
-/// An array for textures and surfaces alike.
+/// An array that textures and surfaces can use.
 fn array<T: ArrayPrimitive>(values: &[T], dims: [usize; 3]) -> CudaResult<ArrayObject> {
     let flags = ArrayObjectFlags::SURFACE_LDST;
     let descriptor = ArrayDescriptor::new(dims, T::array_format(), 1, flags);

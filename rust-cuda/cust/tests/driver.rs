@@ -1,6 +1,6 @@
-//! What programs get with a driver and without one, tested with a stand-in for the driver.
+//! Tests cust with a fake driver, and without a driver.
 //!
-//! The driver is loaded once in a process, so each case runs in a child process with its own
+//! A process loads the driver only once, so each case runs in a child process with its own
 //! `LD_LIBRARY_PATH`.
 
 #![cfg(all(
@@ -26,6 +26,7 @@ use cust::surface::Surface;
 use cust::texture::Texture;
 use object::read::elf::{Dyn, FileHeader};
 use object::{Endianness, elf};
+use std::marker::PhantomData;
 use std::path::Path;
 use std::process::Command;
 use std::sync::OnceLock;
@@ -35,8 +36,8 @@ const CHILD: &str = "CUST_TEST_CHILD";
 const LOG: &str = "FAKE_CUDA_LOG";
 const PTX: &str = include_str!("fixtures/double.ptx");
 
-/// Runs `body` in a process of its own, whose driver is the stand-in told to be like `words`,
-/// or none. `name` is the calling test, which the child process runs again.
+/// Runs `body` in a child process with the fake driver, whose behaviour `words` selects, or with no
+/// driver. `name` is the calling test, which the child process runs again.
 fn alone(name: &str, words: Option<&str>, body: fn()) {
     if std::env::var(CHILD).is_ok_and(|child| child == name) {
         return body();
@@ -82,7 +83,7 @@ fn compiled_driver() -> &'static [u8] {
     })
 }
 
-/// What the stand-in noted since the last call.
+/// The lines that the fake driver has logged since the last call.
 fn noted() -> Vec<String> {
     let path = std::env::var(LOG).expect("set by the parent");
     let text = std::fs::read_to_string(&path).unwrap_or_default();
@@ -116,8 +117,8 @@ fn without_a_driver_every_call_fails_with_a_reason() {
     );
 }
 
-/// This very test links cust; its own file is the proof that nothing in it asks for the
-/// driver library.
+/// This test program links cust, so its own file shows that cust does not require the driver
+/// library.
 #[test]
 fn a_program_does_not_depend_on_the_driver_library() {
     let this = std::env::current_exe().expect("the path of this test");
@@ -207,7 +208,7 @@ fn a_context_stays_as_long_as_something_lives_in_it() {
             drop(again);
             assert_eq!(noted(), [""; 0], "two things live in it");
 
-            // On a thread where no context is current.
+            // On a thread without a current context.
             let on_host = std::thread::spawn(move || {
                 assert_eq!(
                     CurrentContext::get_device().err(),
@@ -321,7 +322,7 @@ fn copies_in_streams_come_back_too() {
         assert_eq!(quick.get_flags(), Ok(StreamFlags::NON_BLOCKING));
 
         let mut host = LockedBuffer::from_slice(&[1.0_f32, 2.0]).expect("locked memory");
-        // SAFETY: nothing else uses either side until the stream is waited for.
+        // SAFETY: nothing else uses either side until the stream is synchronised.
         unsafe {
             let mut device = DeviceBuffer::from_slice_async(&host, &stream).expect("a buffer");
             host.fill(0.0);
@@ -350,7 +351,7 @@ fn devices_copy_to_each_other() {
         let stream = Stream::new(StreamFlags::DEFAULT, None).expect("a stream");
         let (to, from) = (target.as_device_ptr(), source.as_device_ptr());
         noted();
-        // SAFETY: both have 12 bytes, in these contexts, and nothing else uses them.
+        // SAFETY: both sides have 12 bytes in these contexts, and nothing else uses them.
         unsafe {
             memory::memcpy_peer_async(to.as_raw(), &second, from.as_raw(), &first, 12, &stream)
                 .expect("a copy");
@@ -386,15 +387,15 @@ fn nothing_is_freed_twice() {
                 .count(),
             4
         );
-        // What has no bytes has no memory either.
+        // A buffer without bytes has no memory.
         drop(DeviceBuffer::<u8>::zeroed(0).expect("nothing"));
         drop(LockedBuffer::<u64>::from_slice(&[]).expect("nothing"));
         assert_eq!(noted(), [""; 0]);
-        // What was given away is not freed.
+        // Memory whose ownership was given away is not freed.
         let pointer = DeviceBox::into_device(DeviceBox::new(&3_u8).expect("a box"));
         let raw = LockedBox::new(&4_u8).expect("a box").into_raw();
         assert_eq!(noted(), [""; 0]);
-        // SAFETY: both were just given away.
+        // SAFETY: the caller has just received ownership of both.
         drop(unsafe { (DeviceBox::from_device(pointer), LockedBox::from_raw(raw)) });
         assert_eq!(noted(), ["free", "free host memory"]);
     });
@@ -441,7 +442,7 @@ fn pools_keep_memory_at_hand() {
         let pool = MemoryPool::new(context.device()).expect("a pool");
         pool.set_release_threshold(u64::MAX).expect("set");
         noted();
-        // SAFETY: freed in the next line, and never used.
+        // SAFETY: the memory is freed in the next line, and never used.
         unsafe {
             let memory = pool.allocate_async::<f32>(&stream, 10).expect("memory");
             memory::cuda_free_async(&stream, memory).expect("freed");
@@ -516,12 +517,18 @@ fn kernels_are_launched() {
         let values = [1.0_f32, 2.0, 3.0].as_dbuf().expect("a buffer");
         let double = module.get_function("double").expect("a kernel");
         noted();
-        // SAFETY: the kernel takes an address and a length, and the buffer has as many.
+        // SAFETY: the kernel takes an address and a length, and the buffer has that length.
         unsafe {
             launch!(double<<<2, (32, 4), 0, stream>>>(values.as_device_ptr(), values.len()))
                 .expect("launched");
-            launch!(module.double<<<1, 32, 0, stream>>>(values.as_device_ptr(), values.len(),))
-                .expect("launched");
+            // The compiler leaves a value without bytes out of the entry point.
+            let nothing = PhantomData::<u64>;
+            launch!(module.double<<<1, 32, 0, stream>>>(
+                values.as_device_ptr(),
+                nothing,
+                values.len(),
+            ))
+            .expect("launched");
             let missing = launch!(module.triple<<<1, 32, 0, stream>>>(1_u32));
             assert_eq!(missing, Err(CudaError::NotFound));
         }
@@ -621,7 +628,7 @@ fn work_that_goes_on_is_no_error() {
 
 static CALLS: AtomicU32 = AtomicU32::new(0);
 
-/// Counts when it is dropped.
+/// Counts its drops.
 struct Dropped;
 
 impl Drop for Dropped {
@@ -675,7 +682,7 @@ fn graphs_are_drawn_or_captured() {
         let values = [1.0_f32, 2.0].as_dbuf().expect("a buffer");
 
         let mut graph = Graph::new(GraphCreationFlags::empty()).expect("a graph");
-        // SAFETY: the buffer outlives the graph's runs, and has as many values.
+        // SAFETY: the buffer outlives the runs of the graph, and has that many values.
         let launch = || unsafe {
             kernel_invocation!(double<<<1, 32, 0>>>(values.as_device_ptr(), values.len()))
         };

@@ -54,7 +54,7 @@ static CRATES: &[Crate] = &[
                 "finite_difference", "geometry", "grid", "limits", "shape", "simd", "streaming",
                 "test_cases", "threads", "variants", "versions",
             ], &[]),
-            layer("device", &["device", "launch"], &["core"]),
+            layer("device", &["device", "launch", "march"], &["core"]),
             // The traits of a scalar type for each family: its kernels and its ports.
             layer("scalar", &["scalar"], &["core", "device", "shared", FAMILY]),
             // Operations on results that several families need.

@@ -1,4 +1,4 @@
-//! A reaction and diffusion of two substances, after Gray and Scott.
+//! The kernel: reaction and diffusion of two substances, after Gray and Scott.
 //!
 //! `∂u/∂t = D_u ∇²u - u v² + F (1 - u)` and `∂v/∂t = D_v ∇²v + u v² - (F + k) v`,
 //! in explicit steps of length 1 on a grid of spacing 1.
@@ -8,7 +8,7 @@
 
 use halo_stencil::{Neighbourhood, PointUpdate, Reach};
 
-/// What the pattern depends on.
+/// The parameters of the reaction.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct Reaction {
@@ -18,7 +18,7 @@ pub struct Reaction {
     pub diffusion_v: f32,
     /// F, the rate at which u is fed.
     pub feed: f32,
-    /// k, the rate at which v decays besides.
+    /// k, the rate at which v decays in addition.
     pub kill: f32,
 }
 

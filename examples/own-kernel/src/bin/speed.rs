@@ -1,5 +1,5 @@
-//! Times a step on a GPU, in turns with a copy of as many bytes and, if a cubin is named, with
-//! `cuda/gray_scott.cu`. It ends with an error if the bits differ.
+//! Times a step on a GPU, in turns with a copy of the same number of bytes and, if you name a
+//! cubin, with `cuda/gray_scott.cu`. Fails if the bits differ.
 //!
 //! ```text
 //! nvcc -arch=sm_90 -O3 -fmad=false -cubin -o gray_scott.cubin cuda/gray_scott.cu
@@ -16,16 +16,16 @@ use cust::module::Module;
 use cust::stream::{Stream, StreamFlags};
 use own_kernel_kernels::Reaction;
 
-/// Steps of a turn, even: fields end where they begin.
+/// Steps per turn: even, so that the fields end in the buffers where they began.
 const STEPS: usize = 100;
 const TURNS: usize = 21;
 
-/// A [`Reaction`] as a parameter of a kernel that is launched by cust.
+/// A [`Reaction`] as a parameter of a kernel that cust launches.
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct Parameter(Reaction);
 
-// SAFETY: four numbers, without a pointer.
+// SAFETY: four numbers, no pointers.
 unsafe impl cust::memory::DeviceCopy for Parameter {}
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -38,7 +38,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     if device.kind() != halo_gpu::DeviceKind::Cuda {
         return Err("there is no GPU to measure".into());
     }
-    // The device's primary context, which is that of the library's device too.
+    // The device's primary context, which the library's device uses too.
     let _context = cust::quick_init()?;
     let reaction = Reaction {
         diffusion_u: 0.16,
@@ -95,7 +95,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             times.push(start.elapsed().as_secs_f64() / STEPS as f64);
         }
         if turn == 0 {
-            // The first turn warms up, and is compared.
+            // The first turn warms up and compares the results.
             times.iter_mut().for_each(Vec::clear);
             if module.is_some() {
                 compare([dish.to_vec(0)?, dish.to_vec(1)?], &now)?;
@@ -136,7 +136,7 @@ fn step_in_cpp(
     stream: &Stream,
 ) -> Result<(), Box<dyn Error>> {
     let points = n as u32;
-    // Rows that a thread marches through: of 4, 8 and 16 the fastest.
+    // Rows that a thread marches through: the fastest of 4, 8 and 16.
     let segment = 4_u32;
     let (kernel, grid, block): (_, GridSize, _) = if way == 2 {
         let grid = (points.div_ceil(1024), points.div_ceil(segment));
@@ -148,8 +148,8 @@ fn step_in_cpp(
     for _ in 0..STEPS {
         let [u, v] = now.each_ref().map(|field| field.as_device_ptr());
         let [new_u, new_v] = new.each_ref().map(|field| field.as_device_ptr());
-        // SAFETY: the kernels read and write n × n points of four fields, which are as long,
-        // and the stream is waited for before any of them is touched again.
+        // SAFETY: the kernels read and write n × n points of four fields of that length, and the
+        // stream is synchronised before anything else uses the fields.
         unsafe {
             cust::launch!(kernel<<<grid, block, 0, stream>>>(
                 u, v, new_u, new_v, points, points, segment, Parameter(reaction)
@@ -161,7 +161,7 @@ fn step_in_cpp(
     Ok(())
 }
 
-/// An error if the fields differ in a bit.
+/// Fails if the fields differ in a bit.
 fn compare(own: [Vec<f32>; 2], theirs: &[DeviceBuffer<f32>; 2]) -> Result<(), Box<dyn Error>> {
     for (own, theirs) in own.iter().zip(theirs) {
         let theirs = theirs.as_host_vec()?;

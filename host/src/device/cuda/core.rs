@@ -1,5 +1,5 @@
-//! The context, stream and memory pool of a device, which its buffers, textures and events keep
-//! alive; and their release.
+//! The context, stream and memory pool of a device: buffers, textures and events keep them alive,
+//! and this module releases them.
 
 use super::driver::{checked, said};
 use super::generation::{Generation, optional_attribute};
@@ -25,7 +25,7 @@ pub(super) struct Core {
     /// A memory pool of this device handle, so that freeing memory does not wait. `None` on devices
     /// without pools.
     pool: Option<MemoryPool>,
-    /// The other devices that have been checked for access to the pool.
+    /// The other devices for which access to the pool has been set up, if possible.
     asked: Mutex<Vec<Device>>,
     pub(super) stream: Stream,
     context: Context,
@@ -91,13 +91,13 @@ impl Core {
 
     /// Makes the device's context current on this thread.
     ///
-    /// Every call of the driver requires it. It takes some nanoseconds if the context is current
-    /// already.
+    /// Every call to the driver requires that. It takes a few nanoseconds if the context is already
+    /// current.
     pub(super) fn enter(&self) -> Result<Entered<'_>, Error> {
         said("cuCtxPushCurrent_v2", self.context.enter())
     }
 
-    /// An error if this thread is recording: `what` cannot be recorded.
+    /// Returns an error if this thread is recording, because `what` cannot be recorded.
     pub(super) fn refuse(&self, what: &'static str) -> Result<(), Error> {
         self.recorder.refuse(what)
     }
@@ -113,17 +113,17 @@ impl Core {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes that there is a graph, or a recording, that may use any resource.
+    /// Registers a graph or a recording, which may use any resource.
     pub(super) fn hold(&self) {
         self.kept().holders += 1;
     }
 
-    /// Whether there is a graph or a recording.
+    /// Whether a graph or a recording exists.
     pub(super) fn is_held(&self) -> bool {
         self.kept().holders > 0
     }
 
-    /// Whether both handles are of one GPU.
+    /// Whether both are handles of the same GPU.
     pub(super) fn same_device(&self, other: &Self) -> bool {
         self.context.device() == other.context.device()
     }
@@ -147,14 +147,14 @@ impl Core {
         said("cuStreamWaitEvent", waits)
     }
 
-    /// Gives another device access to this one's pool, at the first call.
+    /// Gives another device access to this device's pool, at the first call.
     fn let_in(&self, other: &Self) {
         let Some(pool) = &self.pool else { return };
         let (own, device) = (self.context.device(), other.context.device());
         let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         if !asked.contains(&device) {
             asked.push(device);
-            // Without access, or without pools, the driver copies by way of the host.
+            // Without access, or without pools, the driver copies through the host.
             if device.can_access(own) == Ok(true) {
                 let _: CudaResult<()> = pool.let_in(device);
             }
@@ -167,8 +167,8 @@ impl Core {
     /// # Safety
     ///
     /// `from` has this many bytes of `other`'s memory, and `to` of this handle's. Only the caller
-    /// uses them, apart from work that was enqueued before. They do not overlap, and are freed in
-    /// the order of their handles' work or later.
+    /// uses them, except work that was enqueued before. They do not overlap, and are freed in the
+    /// order of their handles' work or later.
     pub(super) unsafe fn copy_across(
         &self,
         to: CUdeviceptr,
@@ -181,15 +181,15 @@ impl Core {
         // this handle follows `other`.
         unsafe { self.copy_unordered(to, other, from, bytes) }?;
         other.follow(self).inspect_err(|_| {
-            // Nothing orders later work on the source behind the copy, so the copy is waited for
-            // here. If that fails too, a kernel has faulted, and no copy is running any more.
+            // Nothing orders later work on the source after the copy, so wait for the copy here. If
+            // that fails too, a kernel has faulted, and no copy is running any more.
             if let Ok(_current) = self.enter() {
                 let _: CudaResult<()> = self.stream.synchronize();
             }
         })
     }
 
-    /// Copies between the memories of two handles, after the earlier work of this one.
+    /// Copies between the memories of two handles, after the earlier work of this handle only.
     ///
     /// # Safety
     ///
@@ -216,8 +216,7 @@ impl Core {
         said("cuMemcpyPeerAsync", copied)
     }
 
-    /// Notes that a recording or a graph is gone. After the last one, releases the waiting
-    /// resources.
+    /// Unregisters a recording or a graph. After the last one, releases the waiting resources.
     pub(super) fn release(&self) {
         let waiting: Vec<Resource> = {
             let mut kept = self.kept();
@@ -233,8 +232,8 @@ impl Core {
         }
     }
 
-    /// Releases this to the driver: now or, while a graph may use it, as soon as there is none.
-    /// Only work that was enqueued before may still use it.
+    /// Releases a resource to the driver: now, or, while a graph may use it, after the last graph
+    /// is gone. Only work that was enqueued before may still use it.
     pub(super) fn give_back(&self, resource: Resource) {
         // A failure means that the driver is shutting down or that a kernel has faulted; the
         // resource is then gone with the context.
@@ -248,10 +247,10 @@ impl Core {
         self.free(resource);
     }
 
-    /// Releases this to the driver. The context is current.
+    /// Releases a resource to the driver. The context is current.
     fn free(&self, resource: Resource) {
-        // Enqueued work ends first: memory of a pool is freed in stream order, and all else is
-        // preceded by waiting. For failures see `give_back`.
+        // Enqueued work ends first: memory of a pool is freed in stream order, and everything else
+        // after waiting. For failures see `give_back`.
         let wait = || {
             let _: CudaResult<()> = self.stream.synchronize();
         };
@@ -290,7 +289,7 @@ impl Core {
         if allocated.1 == Err(CudaError::OutOfMemory)
             && let Some(pool) = &self.pool
         {
-            // Memory that the pool holds back, in unsuitable pieces, may be what is missing.
+            // The pool may hold enough free memory, but in unsuitable pieces.
             self.synchronize()?;
             said("cuMemPoolTrimTo", pool.trim_to(0))?;
             allocated = self.try_allocate(bytes);
@@ -302,8 +301,8 @@ impl Core {
     }
 
     fn try_allocate(&self, bytes: usize) -> (&'static str, CudaResult<DevicePointer<u8>>) {
-        // SAFETY: `free` frees the memory before the pool and the context are released; work on the
-        // only stream comes after this.
+        // SAFETY: `free` frees the memory before the pool and the context are released. The device
+        // has only one stream, so work that uses the memory runs after its allocation.
         unsafe {
             match &self.pool {
                 Some(pool) => (
@@ -316,7 +315,7 @@ impl Core {
     }
 
     pub(super) fn out_of_memory(&self, requested: usize) -> Error {
-        // After a failure these are zeros; the error that is reported is the allocation's.
+        // If the query fails, these are zeros; the reported error is that of the allocation.
         let (free, total) = memory::mem_get_info().unwrap_or_default();
         Error::OutOfMemory {
             device: self.name.clone(),
@@ -330,12 +329,12 @@ impl Core {
     ///
     /// # Safety
     ///
-    /// `target` has as many bytes as `source`, memory of this device. Only the caller uses them,
-    /// apart from work that was enqueued before.
+    /// `target` has as many bytes as `source`, in this device's memory. Only the caller uses them,
+    /// except work that was enqueued before.
     pub(super) unsafe fn upload(&self, target: CUdeviceptr, source: &[u8]) -> Result<(), Error> {
         let (from, bytes) = (source.as_ptr().cast(), source.len());
-        // SAFETY: the target is the caller's promise. The source is borrowed until the copy has
-        // ended, which is waited for; earlier work ends first, by stream order.
+        // SAFETY: the caller promises the target. The source is borrowed until the copy has ended,
+        // because this function waits for it; earlier work ends first, by stream order.
         checked("cuMemcpyHtoDAsync_v2", unsafe {
             sys::cuMemcpyHtoDAsync_v2(target, from, bytes, self.stream.as_inner())
         })?;
@@ -346,7 +345,7 @@ impl Core {
     ///
     /// # Safety
     ///
-    /// `source` has as many bytes as `target`, memory of this device. Only work that was enqueued
+    /// `source` has as many bytes as `target`, in this device's memory. Only work that was enqueued
     /// before writes them.
     pub(super) unsafe fn download(
         &self,
@@ -354,8 +353,8 @@ impl Core {
         source: CUdeviceptr,
     ) -> Result<(), Error> {
         let (to, bytes) = (target.as_mut_ptr().cast(), target.len());
-        // SAFETY: the source is the caller's promise, and the target is borrowed until the copy has
-        // ended, which is waited for.
+        // SAFETY: the caller promises the source. The target is borrowed until the copy has ended,
+        // because this function waits for it.
         checked("cuMemcpyDtoHAsync_v2", unsafe {
             sys::cuMemcpyDtoHAsync_v2(to, source, bytes, self.stream.as_inner())
         })?;
@@ -365,9 +364,9 @@ impl Core {
 
 impl Drop for Core {
     fn drop(&mut self) {
-        // A failure means that the driver is shutting down or that a kernel has faulted; nothing
-        // can be saved or reported. Buffers, textures and events, which share this value, are gone;
-        // the stream's work ends before its resources are released.
+        // A failure means that the driver is shutting down or that a kernel has faulted; there is
+        // nothing to save or report. Buffers, textures and events, which share this value, are
+        // gone; the stream's work ends before its resources are released.
         let Ok(_current) = self.context.enter() else {
             return;
         };
@@ -381,7 +380,7 @@ impl Drop for Core {
 ///
 /// Both pieces have that many bytes of this device's memory, do not overlap, and live until the
 /// stream's work has ended or, in a recording, until its graph is gone. Only the caller uses the
-/// target, apart from work that was enqueued before.
+/// target, except work that was enqueued before.
 pub(super) unsafe fn copy(
     to: CUdeviceptr,
     from: CUdeviceptr,
@@ -394,7 +393,8 @@ pub(super) unsafe fn copy(
     })
 }
 
-/// A copy of this many rows of this many bytes from nowhere to nowhere, to be completed.
+/// The description of a copy of `count` rows of `bytes` bytes, whose source and target the caller
+/// fills in.
 pub(super) fn rows(count: usize, bytes: usize) -> CUDA_MEMCPY2D {
     CUDA_MEMCPY2D {
         srcXInBytes: 0,
@@ -422,7 +422,7 @@ pub(super) fn rows(count: usize, bytes: usize) -> CUDA_MEMCPY2D {
 ///
 /// Both sides have all of the rows at their pitch, in this device's memory or the host's, and do
 /// not overlap. They live until the stream's work has ended or, in a recording, until its graph is
-/// gone. Only the caller uses the target, apart from work that was enqueued before.
+/// gone. Only the caller uses the target, except work that was enqueued before.
 pub(super) unsafe fn copy_rows(copy: &CUDA_MEMCPY2D, stream: sys::CUstream) -> Result<(), Error> {
     // SAFETY: the caller's promise; the description is read before the call returns.
     checked("cuMemcpy2DAsync_v2", unsafe {
@@ -430,8 +430,8 @@ pub(super) unsafe fn copy_rows(copy: &CUDA_MEMCPY2D, stream: sys::CUstream) -> R
     })
 }
 
-/// A pool on `device` that keeps freed memory, or `None` where the device has no pools. The context
-/// is current.
+/// A pool on `device` that keeps freed memory, or `None` if the device has no pools. The context is
+/// current.
 fn pool(device: Device) -> Result<Option<MemoryPool>, Error> {
     if optional_attribute(device, DeviceAttribute::MemoryPoolsSupported).is_none() {
         return Ok(None);
@@ -441,8 +441,8 @@ fn pool(device: Device) -> Result<Option<MemoryPool>, Error> {
         result => said("cuMemPoolCreate", result)?,
     };
     // By default every synchronisation returns unused memory to the driver, and the next allocation
-    // asks for it again. The memory that the pool keeps is returned when memory runs short and when
-    // the device is dropped.
+    // must request it again. This pool returns its memory when memory runs short and when the
+    // device is dropped.
     let kept = pool.set_release_threshold(u64::MAX);
     said("cuMemPoolSetAttribute", kept)?;
     Ok(Some(pool))

@@ -4,7 +4,7 @@ use crate::{DriverVersion, Error};
 use cuda_loader::sys::CUresult;
 use cust::error::{CudaError, CudaResult};
 
-/// How many CUDA devices there are.
+/// The number of CUDA devices.
 pub(in crate::device) fn count() -> Result<usize, Error> {
     match initialise() {
         Ok(()) => {}
@@ -27,10 +27,10 @@ fn initialise() -> Result<(), Error> {
     }
 }
 
-/// The version that the driver supports.
+/// The CUDA version that the driver supports.
 pub(super) fn version() -> Result<DriverVersion, Error> {
     let version = cust::CudaApiVersion::get().map_err(|error| {
-        // Not `said`, which asks for the version to describe a missing function.
+        // Not `said`, which queries the version to describe a missing function.
         described("cuDriverGetVersion", error)
     })?;
     Ok(DriverVersion {
@@ -39,7 +39,7 @@ pub(super) fn version() -> Result<DriverVersion, Error> {
     })
 }
 
-/// A call's result, with the library's error.
+/// Converts the driver's error to the library's; `call` is the name of the driver function.
 pub(super) fn said<T>(call: &'static str, result: CudaResult<T>) -> Result<T, Error> {
     result.map_err(|error| match CUresult(error.code()) {
         CUresult::SYMBOL_MISSING => Error::DriverTooOld {
@@ -51,7 +51,7 @@ pub(super) fn said<T>(call: &'static str, result: CudaResult<T>) -> Result<T, Er
     })
 }
 
-/// [`said`], of a call by its own name.
+/// Like [`said`], for a status code of the raw driver API.
 pub(super) fn checked(call: &'static str, code: CUresult) -> Result<(), Error> {
     let result = code.into_result();
     said(call, result.map_err(|code| CudaError::from_code(code.0)))
@@ -68,7 +68,7 @@ fn described(call: &'static str, error: CudaError) -> Error {
     }
 }
 
-/// The error for an impossible answer of a driver that reported success.
+/// The error for an impossible answer from a driver that reported success.
 pub(super) fn cannot_be_right(call: &'static str) -> Error {
     described(call, CudaError::from_code(CUresult::INVALID_ANSWER.0))
 }

@@ -1,4 +1,4 @@
-//! CUDA events: marks in a device's stream, and the time between two of them.
+//! CUDA events: markers in a device's stream, and the time between two of them.
 
 use super::core::Core;
 use super::driver::said;
@@ -8,21 +8,21 @@ use cust::event::{EventFlags, EventStatus};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A mark in the device's stream.
+/// A marker in the device's stream.
 pub(in crate::device) struct Event {
     raw: cust::event::Event,
-    /// Behind the event, which is destroyed in its context.
+    /// After the event, which must be destroyed in the device's context.
     core: Arc<Core>,
 }
 
 impl Event {
-    /// Whether the work in front of it is done.
+    /// Whether all work enqueued before the event is complete.
     pub(in crate::device) fn is_complete(&self) -> Result<bool, Error> {
         let _current = self.core.enter()?;
         Ok(said("cuEventQuery", self.raw.query())? == EventStatus::Ready)
     }
 
-    /// Waits until the work in front of it is done.
+    /// Waits until all work enqueued before the event is complete.
     pub(in crate::device) fn synchronize(&self) -> Result<(), Error> {
         self.core.refuse("waiting for an event")?;
         let _current = self.core.enter()?;
@@ -31,8 +31,8 @@ impl Event {
 }
 
 impl CudaDevice {
-    /// An event after all work enqueued so far. `what` names the operation that a recording cannot
-    /// contain.
+    /// Records an event after all work enqueued so far. `what` names the operation in the error for
+    /// recordings, which cannot contain it.
     pub(in crate::device) fn record_event(&self, what: &'static str) -> Result<Event, Error> {
         let core = &self.core;
         core.refuse(what)?;
@@ -46,7 +46,7 @@ impl CudaDevice {
         })
     }
 
-    /// Has the work given from now on wait for an event of any CUDA device.
+    /// Makes later work wait for an event of any CUDA device.
     pub(in crate::device) fn wait_event(&self, event: &Event) -> Result<(), Error> {
         self.core.refuse("waiting for an event")?;
         self.core.wait_event(&event.raw)
@@ -57,7 +57,7 @@ impl CudaDevice {
         let _current = self.core.enter()?;
         said("cuEventSynchronize", end.raw.synchronize())?;
         let milliseconds = said("cuEventElapsedTime", end.raw.elapsed_time_f32(&start.raw))?;
-        // Finite and not negative: the events were recorded in this order.
+        // The duration is finite and not negative, because the events were recorded in this order.
         Ok(Duration::try_from_secs_f64(f64::from(milliseconds) * 1e-3).unwrap_or_default())
     }
 }

@@ -7,7 +7,7 @@ use crate::limits::{Limits, TextureLimits};
 use crate::{ComputeCapability, Dim3, DriverVersion, Error};
 use cust::device::{Device, DeviceAttribute};
 
-/// The properties that decide which PTX a device gets.
+/// The properties that decide which PTX a device can run.
 #[derive(Clone, Copy)]
 pub(super) struct Generation {
     pub(super) capability: ComputeCapability,
@@ -25,7 +25,7 @@ impl Generation {
         })
     }
 
-    /// `jit_log` is empty where the driver was not asked.
+    /// `jit_log` is empty if the driver's compiler did not run.
     pub(super) fn unsupported(self, ptx: &str, device: &str, jit_log: String) -> Error {
         let header = ptx::header(ptx);
         Error::UnsupportedPtx {
@@ -38,7 +38,7 @@ impl Generation {
         }
     }
 
-    /// `jit_log` says in some words why.
+    /// `jit_log` gives the reason.
     pub(super) fn invalid(self, ptx: &str, device: &str, jit_log: String) -> Error {
         let header = ptx::header(ptx);
         Error::InvalidPtx {
@@ -57,7 +57,7 @@ fn attribute(device: Device, attribute: DeviceAttribute) -> Result<u32, Error> {
     u32::try_from(value).map_err(|_| cannot_be_right("cuDeviceGetAttribute"))
 }
 
-/// As [`attribute`], for what no device has none of.
+/// Like [`attribute`], for a value that is positive on every device.
 fn positive_attribute(device: Device, number: DeviceAttribute) -> Result<u32, Error> {
     match attribute(device, number)? {
         0 => Err(cannot_be_right("cuDeviceGetAttribute")),
@@ -65,7 +65,7 @@ fn positive_attribute(device: Device, number: DeviceAttribute) -> Result<u32, Er
     }
 }
 
-/// As [`attribute`], for what a driver may not say.
+/// Like [`attribute`], for a value that a driver may not report.
 pub(super) fn optional_attribute(device: Device, number: DeviceAttribute) -> Option<u32> {
     attribute(device, number).ok().filter(|value| *value != 0)
 }

@@ -1,4 +1,4 @@
-//! The CUDA device itself.
+//! The CUDA device: its handle, its own kernels and those that replace them.
 
 use super::core::Core;
 use super::loaded::{LoadedModule, Used};
@@ -23,14 +23,15 @@ pub(crate) struct CudaDevice {
     pub(super) core: Arc<Core>,
     /// The kernels that the device was opened with.
     pub(super) own: Arc<LoadedModule>,
-    /// The kernels that launches take instead.
+    /// Kernels that launches use instead of the device's own.
     stand_ins: Mutex<Option<StandIns>>,
-    /// The kernels that launches of the recording use, during a recording.
+    /// During a recording, the kernels that its launches use.
     used: Mutex<Vec<Used>>,
 }
 
 impl CudaDevice {
-    /// With kernels from `code`, which the driver sees when it is first needed, or `at_once`.
+    /// A device with kernels from `code`, which the driver loads when they are first needed, or now
+    /// if `at_once`.
     pub(super) fn new(
         core: Core,
         code: Code,
@@ -52,13 +53,13 @@ impl CudaDevice {
         })
     }
 
-    /// What the launches of the recording use.
+    /// The modules that the recorded launches use.
     pub(super) fn used(&self) -> MutexGuard<'_, Vec<Used>> {
         // A panic leaves the value consistent.
         self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Loads further kernels, beside the device's own.
+    /// Loads more kernels, in addition to the device's own.
     pub(in crate::device) fn load_kernels(&self, image: Image<'_>) -> Result<StandIns, Error> {
         let core = &self.core;
         core.refuse("loading kernels")?;
@@ -68,13 +69,13 @@ impl CudaDevice {
             Image::Cubin(bytes) => Code::cubin(bytes, &core.name, core.generation.capability)?,
         };
         let loaded = LoadedModule::new(core, code);
-        // At once, so that an image which the driver refuses is an error here.
+        // Load now, so that an image that the driver rejects is an error here.
         loaded.module().lock().load(core)?;
         Ok(StandIns::new(loaded))
     }
 
-    /// Has launches take their kernels from these, or from the device's own again. False, and
-    /// nothing changes, where they are another device's.
+    /// Makes launches use these kernels, or with `None` the device's own again. Returns false and
+    /// changes nothing if the kernels belong to another device.
     pub(in crate::device) fn put(&self, stand_ins: Option<&StandIns>) -> bool {
         let suit = stand_ins.is_none_or(|it| it.loaded.is_of(&self.core));
         if suit {
@@ -90,7 +91,7 @@ impl CudaDevice {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The code that launches of a kernel take it from, and its entry point there.
+    /// The code from which launches take a kernel, and its entry point there.
     pub(super) fn code_of(&self, kernel: &'static str) -> (Arc<LoadedModule>, Cow<'static, str>) {
         match &*self.stand_ins() {
             Some(stand_ins) => stand_ins.code_of(kernel),
@@ -103,7 +104,7 @@ impl CudaDevice {
         self.core.synchronize()
     }
 
-    /// Runs `work` with the context current, on the stream of this thread's work.
+    /// Runs `work` with the context current, on the stream for this thread's work.
     pub(in crate::device) fn with_stream<R>(
         &self,
         work: impl FnOnce(*mut c_void) -> R,

@@ -10,8 +10,7 @@ use cuda_loader::sys;
 use cuda_std::host::ParamPack;
 use cust::function::BlockSize;
 
-/// An error on the way to a launch of `kernel`, which a call of the driver does not
-/// know of.
+/// Adds the kernel's name to an error from a driver call that does not know it.
 fn on_the_way_to(kernel: &'static str) -> impl FnOnce(Error) -> Error {
     move |mut error| {
         if let Error::Driver { kernel: known, .. } = &mut error {
@@ -22,7 +21,7 @@ fn on_the_way_to(kernel: &'static str) -> impl FnOnce(Error) -> Error {
 }
 
 impl CudaDevice {
-    /// Blocks of `kernel` that a multiprocessor holds at a time.
+    /// The number of blocks of `kernel` that a multiprocessor holds at a time.
     pub(crate) fn blocks_per_multiprocessor(
         &self,
         kernel: &'static str,
@@ -42,7 +41,7 @@ impl CudaDevice {
         let (code, entry) = self.code_of(kernel);
         let mut module = code.module().lock();
         let function = module.function(core, kernel, &entry, config)?;
-        // SAFETY: the module is locked, and stays loaded.
+        // SAFETY: the module is locked and stays loaded.
         let function = unsafe { function.as_cust() };
         let block = config.block;
         said(
@@ -58,7 +57,7 @@ impl CudaDevice {
     ///
     /// # Safety
     ///
-    /// As [`launch_with_constants`](crate::launch_with_constants).
+    /// As for [`launch_with_constants`](crate::launch_with_constants).
     pub(crate) unsafe fn launch(
         &self,
         config: &LaunchConfig,
@@ -70,11 +69,11 @@ impl CudaDevice {
         result.map_err(on_the_way_to(call.name()))
     }
 
-    /// [`launch`](Self::launch), whose errors of the driver do not name the kernel.
+    /// [`launch`](Self::launch), but driver errors do not name the kernel.
     ///
     /// # Safety
     ///
-    /// As [`launch`](Self::launch).
+    /// As for [`launch`](Self::launch).
     unsafe fn try_launch(
         &self,
         config: &LaunchConfig,
@@ -93,10 +92,9 @@ impl CudaDevice {
         call.pack(&mut pack);
         let mut parameters = pack.as_ptrs();
         let LaunchConfig { grid, block, .. } = config;
-        // SAFETY: function and stream are alive; `Kernel` promises that the pack
-        // has the entry point's parameters in order, and each pointer is good
-        // for its parameter until the driver has copied them, before it returns.
-        // The rest is the caller's promise.
+        // SAFETY: function and stream are alive; `Kernel` promises that the pack has the entry
+        // point's parameters in order, and each pointer is valid for its parameter until the driver
+        // has copied it, before the call returns. The caller promises the rest.
         let launched = unsafe {
             sys::cuLaunchKernel(
                 function.raw,
@@ -117,7 +115,7 @@ impl CudaDevice {
         Ok(())
     }
 
-    /// In a recording, leaves the count to the replays and returns true; else returns false.
+    /// In a recording, leaves the count to the replays and returns true; otherwise returns false.
     pub(in crate::device) fn note_count(&self, tally: &Tally, more: u64) -> bool {
         recording::note_count(&self.core, tally, more)
     }

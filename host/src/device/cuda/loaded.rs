@@ -4,7 +4,7 @@ use super::core::{Core, Resource};
 use super::module::{Code, Module};
 use std::sync::Arc;
 
-/// A module, unloaded when it has no owner and no graph can use it.
+/// A module; it is unloaded when it has no owner and no graph can use it.
 pub(super) struct LoadedModule {
     module: Module,
     core: Arc<Core>,
@@ -13,7 +13,7 @@ pub(super) struct LoadedModule {
 /// A module that recorded launches use.
 pub(super) struct Used {
     pub(super) code: Arc<LoadedModule>,
-    /// The constants that those launches set, and to what.
+    /// The constants that those launches set, with their values.
     pub(super) constants: Vec<(&'static str, Box<[u8]>)>,
 }
 
@@ -29,7 +29,7 @@ impl LoadedModule {
         &self.module
     }
 
-    /// Whether it is of this device.
+    /// Whether the module is loaded on this device.
     pub(super) fn is_of(&self, core: &Core) -> bool {
         std::ptr::eq(Arc::as_ptr(&self.core), core)
     }

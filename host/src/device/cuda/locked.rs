@@ -1,4 +1,4 @@
-//! Page-locked host memory.
+//! Page-locked host memory, for copies that the host does not wait for.
 
 use super::core::Core;
 use super::driver::said;
@@ -14,11 +14,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Page-locked host memory; a device copies from it and to it while the host continues.
 pub(in crate::device) struct LockedMemory {
     bytes: LockedBuffer<u8>,
-    /// Behind the last copy.
+    /// Recorded after the last copy.
     copied: Event,
     /// Whether a copy may still be running.
     pending: AtomicBool,
-    /// Behind the others, which go while its context is there.
+    /// After the other fields, which must be released in its context.
     core: Arc<Core>,
 }
 
@@ -47,7 +47,7 @@ impl CudaDevice {
 }
 
 impl LockedMemory {
-    /// How many bytes.
+    /// The number of bytes.
     pub(in crate::device) fn len(&self) -> usize {
         self.bytes.len()
     }
@@ -60,22 +60,23 @@ impl LockedMemory {
         self.bytes.as_mut_ptr()
     }
 
-    /// The bytes, when all copies are over.
+    /// The bytes, after all copies have ended.
     pub(in crate::device) fn read(&self) -> Result<&[u8], Error> {
         self.wait()?;
         Ok(&self.bytes)
     }
 
-    /// The bytes, when all copies are over.
+    /// The bytes, mutable, after all copies have ended.
     pub(in crate::device) fn write(&mut self) -> Result<&mut [u8], Error> {
         self.wait()?;
-        // Only here: while it is shared, another thread may be about to queue a copy.
+        // Cleared only here: while the value is shared, another thread may be about to enqueue a
+        // copy.
         *self.pending.get_mut() = false;
         Ok(&mut self.bytes)
     }
 
-    /// Lets `queue` enqueue a copy from or to these bytes. Later reads, and freeing them, wait for
-    /// it. The context is current.
+    /// Calls `queue` to enqueue a copy from or to these bytes. Later reads of the bytes, and
+    /// freeing them, wait for it. The context is current.
     pub(super) fn copy(
         &self,
         core: &Core,
@@ -84,7 +85,7 @@ impl LockedMemory {
         self.pending.store(true, Ordering::Release);
         let queued = queue(core.stream.as_inner());
         if let Err(error) = said("cuEventRecord", self.copied.record(&core.stream)) {
-            // Nothing marks the end of the copy: it is waited for here.
+            // No event marks the end of the copy, so wait for it here.
             core.synchronize()?;
             return Err(error);
         }
@@ -103,8 +104,8 @@ impl LockedMemory {
 
 impl Drop for LockedMemory {
     fn drop(&mut self) {
-        // A failure means that the driver is shutting down or that a kernel has faulted, and
-        // that no copy is running any more.
+        // A failure means that the driver is shutting down or that a kernel has faulted; then no
+        // copy is running any more.
         let Ok(_current) = self.core.enter() else {
             return;
         };

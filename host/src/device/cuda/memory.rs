@@ -1,4 +1,4 @@
-//! Device memory: allocates it, copies it and frees it.
+//! Allocates device memory, copies it and frees it.
 
 use super::core::{Core, OwnMemory, Resource, copy, copy_rows, rows};
 use super::driver::checked;
@@ -10,21 +10,21 @@ use cuda_loader::sys::{self, CUDA_MEMCPY2D, CUdeviceptr, MEMORYTYPE_DEVICE};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The longest way from row to row that every device copies rows at.
+/// The largest distance between rows that row copies support on every device.
 const MAX_PITCH: usize = i32::MAX as usize;
 
-/// Device memory that is freed, in stream order, when this is dropped, unless other code owns it.
+/// Device memory, freed in stream order on drop unless other code owns it.
 pub(in crate::device) struct CudaMemory {
     address: CUdeviceptr,
     /// Not zero.
     bytes: usize,
-    /// `None` where other code owns the memory.
+    /// `None` if other code owns the memory.
     owned: Option<OwnMemory>,
     core: Arc<Core>,
 }
 
 impl CudaDevice {
-    /// `bytes` (not zero) of uninitialised memory.
+    /// Allocates `bytes` bytes (not zero), uninitialised.
     pub(in crate::device) fn allocate(&self, bytes: usize) -> Result<CudaMemory, Error> {
         let core = &self.core;
         core.refuse("allocating memory")?;
@@ -63,7 +63,7 @@ impl CudaMemory {
         &self.core
     }
 
-    /// The address of these bytes, which must be among its own.
+    /// The address of these bytes, which must lie within this memory.
     pub(super) fn part(&self, bytes: &Range<usize>) -> CUdeviceptr {
         assert!(
             bytes.start <= bytes.end && bytes.end <= self.bytes,
@@ -77,7 +77,7 @@ impl CudaMemory {
         let target = self.part(&(offset..offset + source.len()));
         self.core.refuse("copying from the host")?;
         let _current = self.core.enter()?;
-        // SAFETY: the target has as many bytes and is borrowed mutably.
+        // SAFETY: the target has the same size and is borrowed mutably.
         unsafe { self.core.upload(target, source) }
     }
 
@@ -90,12 +90,12 @@ impl CudaMemory {
         let source = self.part(&(offset..offset + target.len()));
         self.core.refuse("copying to the host")?;
         let _current = self.core.enter()?;
-        // SAFETY: the target has as many bytes and is borrowed mutably.
+        // SAFETY: the target has the same size and is borrowed mutably.
         unsafe { self.core.download(target, source) }
     }
 
-    /// Overwrites the bytes from `offset` on with `source`, of the same device, without waiting for
-    /// the copy.
+    /// Overwrites the bytes from `offset` on with `source`, of the same device, and does not wait
+    /// for the copy.
     pub(in crate::device) fn upload_later(
         &mut self,
         offset: usize,
@@ -107,15 +107,16 @@ impl CudaMemory {
         let _current = self.core.enter()?;
         let start = source.as_ptr();
         source.copy(&self.core, |stream| {
-            // SAFETY: the target is as long and borrowed mutably, and stream order excludes other
-            // work on it. `copy` keeps the source alive and unchanged until the copy has ended.
+            // SAFETY: the target has the same size and is borrowed mutably, and stream order
+            // excludes other work on it. `copy` keeps the source alive and unchanged until the copy
+            // has ended.
             checked("cuMemcpyHtoDAsync_v2", unsafe {
                 sys::cuMemcpyHtoDAsync_v2(target, start.cast(), bytes, stream)
             })
         })
     }
 
-    /// Copies the bytes from `offset` on to `target`, of the same device, without waiting for the
+    /// Copies the bytes from `offset` on to `target`, of the same device, and does not wait for the
     /// copy.
     pub(in crate::device) fn download_later(
         &self,
@@ -128,16 +129,16 @@ impl CudaMemory {
         let _current = self.core.enter()?;
         let start = target.as_mut_ptr();
         target.copy(&self.core, |stream| {
-            // SAFETY: the source is as long, and stream order excludes other work on it. `copy`
-            // keeps the target borrowed, alive and unread until the copy has ended.
+            // SAFETY: the source has the same size, and stream order excludes other work on it.
+            // `copy` keeps the target borrowed, alive and unread until the copy has ended.
             checked("cuMemcpyDtoHAsync_v2", unsafe {
                 sys::cuMemcpyDtoHAsync_v2(start.cast(), source, bytes, stream)
             })
         })
     }
 
-    /// The memory for use by another handle: itself if the handle is of the same GPU, else a copy.
-    /// The other handle's later work runs after this handle's earlier work.
+    /// The memory for use by another handle: the memory itself if the handle is of the same GPU,
+    /// otherwise a copy. The other handle's later work runs after this handle's earlier work.
     pub(in crate::device) fn hand_to(mut self, to: &CudaDevice) -> Result<Self, Error> {
         self.core.refuse("giving memory to another device")?;
         to.core.refuse("taking memory from another device")?;
@@ -171,12 +172,13 @@ impl CudaMemory {
         }
         source.core.refuse("copying to another device")?;
         self.core.refuse("copying from another device")?;
-        // SAFETY: the two pieces are as long, and the target is borrowed mutably. Each is freed, or
-        // returned to its owner, in the order of its own handle's work.
+        // SAFETY: the two pieces have the same size, and the target is borrowed mutably. Each is
+        // freed, or returned to its owner, in the order of its own handle's work.
         unsafe { self.core.copy_across(to, &source.core, from, range.len()) }
     }
 
-    /// As [`copy_across`](Self::copy_across), but only after the earlier work of this handle.
+    /// Like [`copy_across`](Self::copy_across), but ordered only after the earlier work of this
+    /// handle.
     ///
     /// # Safety
     ///
@@ -194,16 +196,16 @@ impl CudaMemory {
             return Ok(());
         }
         self.core.refuse("copying from another device")?;
-        // SAFETY: the two pieces are as long, and the target is borrowed mutably; the order is the
-        // caller's promise.
+        // SAFETY: the two pieces have the same size, and the target is borrowed mutably; the caller
+        // promises the order.
         unsafe {
             self.core
                 .copy_unordered(to, &source.core, from, range.len())
         }
     }
 
-    /// Notes that this memory has become current in place of `before`, memory of the same device
-    /// and length, whose contents are not needed any more.
+    /// Notes that this memory is now current instead of `before`, which is memory of the same
+    /// device and size whose contents are no longer needed.
     pub(in crate::device) fn note_exchange(&self, before: &Self) {
         assert_eq!(before.bytes, self.bytes, "callers check the length");
         recording::note_exchange(&self.core, self.address, before.address, self.bytes);
@@ -225,14 +227,14 @@ impl CudaMemory {
         }
         let _current = self.core.enter()?;
         let stream = self.core.queue();
-        // SAFETY: the two pieces are as long, and the target is borrowed mutably; stream order
-        // excludes other work on either.
+        // SAFETY: the two pieces have the same size, and the target is borrowed mutably; stream
+        // order excludes other work on both.
         unsafe { copy(to, from, range.len(), stream) }
     }
 
-    /// Overwrites rows by those of `source`, memory of the same device: `count` times `len` bytes,
-    /// from these places on, so far from each other. There is at least one, of at least one byte,
-    /// and none overlaps another.
+    /// Overwrites rows with rows of `source`, memory of the same device: `count` rows of `len`
+    /// bytes, with a start and a pitch for each side. `count` and `len` are at least 1, and rows do
+    /// not overlap.
     pub(in crate::device) fn copy_rows(
         &mut self,
         source: &Self,
@@ -259,12 +261,12 @@ impl CudaMemory {
             ..rows(count, len)
         };
         let _current = self.core.enter()?;
-        // SAFETY: `part` has checked that both have all of these rows; they are two memories, and the
-        // target is borrowed mutably. Stream order excludes other work on either.
+        // SAFETY: `part` has checked that both have all of these rows; the two memories are
+        // distinct, and the target is borrowed mutably. Stream order excludes other work on both.
         unsafe { copy_rows(&copy, self.core.queue()) }
     }
 
-    /// Fills these bytes with copies of `element`. They begin at a multiple of its size, and are a
+    /// Fills these bytes with copies of `element`. They begin at a multiple of its size and are a
     /// whole number of elements.
     pub(in crate::device) fn fill(
         &mut self,
@@ -291,15 +293,15 @@ impl CudaMemory {
         }
         if let Ok(word) = <[u8; 4]>::try_from(element) {
             let word = u32::from_ne_bytes(word);
-            // SAFETY: the memory has that many words, and is borrowed mutably. Its start is aligned
-            // to 16 bytes, by the driver or by its owner, and this part begins a whole number of
-            // elements behind it.
+            // SAFETY: the memory has that many words, and is borrowed mutably. The driver or the
+            // owner aligns its start to 16 bytes, and this part begins a whole number of elements
+            // after it.
             return checked("cuMemsetD32Async", unsafe {
                 sys::cuMemsetD32Async(address, word, bytes / 4, stream)
             });
         }
-        // Any other pattern: one element from the host, then copies of the filled part, twice as
-        // long each time.
+        // Any other pattern: upload one element, then append copies of the filled part, which
+        // doubles each time.
         self.core
             .refuse("filling with elements that are neither 4 bytes nor one byte repeated")?;
         // SAFETY: the memory holds at least one element, and is borrowed mutably.

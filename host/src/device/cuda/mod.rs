@@ -1,18 +1,18 @@
-//! CUDA devices, through the driver.
+//! CUDA devices, through the CUDA driver API.
 //!
-//! One [`CudaDevice`] has one stream, in which all its work is enqueued: work runs in order, so a
-//! buffer can be freed (in stream order) while kernels that use it are still running.
+//! Each [`CudaDevice`] enqueues all its work on one stream. Work runs in order, so a buffer can be
+//! freed (in stream order) while kernels that use it are still running.
 //!
-//! Each module looks at those below it, and at none above:
+//! A module uses only modules further down in this table:
 //!
-//! | module | what it is |
+//! | module | purpose |
 //! |---|---|
-//! | `launch`, `memory`, `texture`, `event` | what a device does, and what it gives out |
-//! | `recording` | what a graph needs besides the work |
+//! | `launch`, `memory`, `texture`, `event` | what a device can do, and what it returns to the caller |
+//! | `recording` | recording work as a graph and replaying it |
 //! | `handle` | the device |
-//! | `stand_ins`, `loaded`, `module` | code that it has loaded: replacements of its own kernels, and modules |
-//! | `core` | context, stream, pool, and when they are released |
-//! | `queue`, `generation`, `driver` | where work goes, what the device is, what the driver says |
+//! | `stand_ins`, `loaded`, `module` | loaded code: replacements of the device's own kernels, and modules |
+//! | `core` | context, stream and memory pool, and their release |
+//! | `queue`, `generation`, `driver` | the stream for new work, the device's properties, the driver's errors |
 
 mod core;
 mod driver;
@@ -48,8 +48,8 @@ use handle::Opened;
 use module::Code;
 use std::borrow::Cow;
 
-/// Opens CUDA device number `ordinal` with kernels from `source` and a stream of this priority.
-/// Returns its properties, the limits of launches, and the device.
+/// Opens CUDA device number `ordinal`, with kernels from `source` and a stream of this priority.
+/// Returns its properties, its launch limits, and the device.
 pub(super) fn open(
     ordinal: usize,
     source: ptx::Source,

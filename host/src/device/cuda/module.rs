@@ -1,4 +1,4 @@
-//! Loaded code: a module with its kernels and constants.
+//! Loads a module of code, with its kernels and constants, when it is first needed.
 
 use super::core::Core;
 use super::driver::said;
@@ -15,16 +15,16 @@ use std::collections::{BTreeMap, HashMap};
 use std::ffi::CString;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Code that the driver has not seen yet.
+/// Code that the driver has not loaded yet.
 pub(super) enum Code {
-    /// In parts, at least one, that the driver compiles apart from each other.
+    /// At least one part; the driver compiles the parts separately.
     Ptx(Vec<ptx::Part>),
-    /// Checked to be a whole cubin for this device.
+    /// A complete cubin for this device; both have been checked.
     Cubin(Vec<u8>),
 }
 
 impl Code {
-    /// PTX as it is.
+    /// PTX as a single part.
     pub(super) fn ptx(text: Cow<'static, str>) -> Self {
         Self::Ptx(vec![ptx::Part::whole(text)])
     }
@@ -36,8 +36,8 @@ impl Code {
         }
     }
 
-    /// The part that defines this entry point or variable. Where none says so, it
-    /// is for the driver to say that it is not there.
+    /// The part that defines this entry point or variable. If none does, the first part: the driver
+    /// then reports that it is missing.
     fn part_with(&self, name: &str) -> usize {
         match self {
             Self::Ptx(parts) => parts
@@ -48,7 +48,7 @@ impl Code {
         }
     }
 
-    /// Machine code, once its header says that it is whole and for this device.
+    /// Machine code, if its header says that it is complete and for this device.
     pub(super) fn cubin(
         bytes: &[u8],
         device: &str,
@@ -66,9 +66,9 @@ impl Code {
     }
 }
 
-/// A module, each part of it loaded when it is first needed.
+/// A module. Each part is loaded when it is first needed.
 ///
-/// Its owner gives back what [`take`](Self::take) returns.
+/// The owner must release the result of [`take`](Self::take).
 pub(super) struct Module {
     code: Code,
     loaded: Mutex<Loaded>,
@@ -82,8 +82,8 @@ impl Module {
         }
     }
 
-    /// The loaded parts of the module. The lock also makes setting constants and launching one
-    /// step.
+    /// The loaded parts of the module. While the lock is held, setting constants and launching are
+    /// one step.
     pub(super) fn lock(&self) -> Locked<'_> {
         Locked {
             code: &self.code,
@@ -92,7 +92,7 @@ impl Module {
         }
     }
 
-    /// The driver's modules that were loaded, which are forgotten here.
+    /// Removes and returns the driver's modules that were loaded.
     pub(super) fn take(&self) -> impl Iterator<Item = cust::module::Module> {
         let loaded = std::mem::take(&mut *self.lock().loaded);
         loaded.modules.into_values()
@@ -107,7 +107,7 @@ pub(super) struct Locked<'a> {
 
 #[derive(Default)]
 struct Loaded {
-    /// Indexed by the number of the part.
+    /// Indexed by the part's number.
     modules: BTreeMap<usize, cust::module::Module>,
     functions: HashMap<String, Function>,
     constants: HashMap<&'static str, LoadedConstant>,
@@ -115,30 +115,29 @@ struct Loaded {
 
 #[derive(Clone, Copy)]
 pub(super) struct Function {
-    /// Of a module that stays loaded as long as it is locked.
+    /// Valid while the module is locked.
     pub(super) raw: sys::CUfunction,
-    /// Threads of a block at most, given the registers that the kernel needs.
+    /// The most threads that a block can have with the registers that the kernel needs.
     max_threads: u32,
     static_shared_bytes: u32,
-    /// Dynamic shared memory that a launch may ask for as things are.
+    /// The dynamic shared memory that a launch may use with the current opt-in.
     max_dynamic_shared_bytes: u32,
 }
 
 struct LoadedConstant {
     address: CUdeviceptr,
     bytes: usize,
-    /// The value it was last set to, if any.
+    /// The value it was last set to, if known.
     value: Option<Box<[u8]>>,
 }
 
 impl Locked<'_> {
-    /// Loads the missing parts. The device's context is current.
+    /// Loads all missing parts. The device's context is current.
     pub(super) fn load(&mut self, core: &Core) -> Result<(), Error> {
         (0..self.code.parts()).try_for_each(|part| self.part(core, part).map(drop))
     }
 
-    /// The driver's module of a part, loaded at the first call. The context is
-    /// current.
+    /// The driver's module of a part, loaded by the first call. The context is current.
     fn part(&mut self, core: &Core, part: usize) -> Result<&cust::module::Module, Error> {
         match self.loaded.modules.entry(part) {
             Entry::Occupied(loaded) => Ok(loaded.into_mut()),
@@ -146,8 +145,8 @@ impl Locked<'_> {
         }
     }
 
-    /// The entry point `entry`, which is launched as the kernel `name` says,
-    /// ready for a launch with this geometry. The context is current.
+    /// The entry point `entry` for launches of the kernel `name`, ready for a launch with this
+    /// geometry. The context is current.
     pub(super) fn function(
         &mut self,
         core: &Core,
@@ -213,12 +212,12 @@ impl Locked<'_> {
         if constant.value.as_deref() == Some(value) {
             return Ok(());
         }
-        // Constants are not part of a graph: all launches of one see the same.
+        // Constants are not part of a graph: all its launches see the same values.
         core.refuse("a launch that sets a constant anew")?;
-        // Unknown until the copy is known to have been made.
+        // Unknown until the copy has succeeded.
         constant.value = None;
-        // SAFETY: the symbol has that many bytes; launches that read it are queued already
-        // or come when the lock on the module is free again.
+        // SAFETY: the symbol has that many bytes. Launches that read it are already in the queue,
+        // or can only be enqueued after the module's lock is released.
         unsafe { core.upload(constant.address, value) }?;
         constant.value = Some(value.into());
         Ok(())
@@ -240,7 +239,7 @@ impl Locked<'_> {
     }
 }
 
-/// Has the driver load a part of this code. The context is current.
+/// Makes the driver load a part of this code. The context is current.
 fn load(core: &Core, code: &Code, part: usize) -> Result<cust::module::Module, Error> {
     match code {
         Code::Ptx(parts) => load_ptx(core, &parts[part].text),
@@ -280,7 +279,7 @@ fn load_ptx(core: &Core, text: &str) -> Result<cust::module::Module, Error> {
             Err(generation.unsupported(text, name, log))
         }
         CudaError::InvalidPtx | CudaError::InvalidImage | CudaError::InvalidSource => {
-            // Drivers call PTX for a newer device invalid, too.
+            // Drivers also report PTX for a newer device as invalid.
             if ptx::header(text).needs > Some(generation.capability) {
                 return Err(generation.unsupported(text, name, log));
             }
@@ -294,12 +293,12 @@ fn load_ptx(core: &Core, text: &str) -> Result<cust::module::Module, Error> {
     })
 }
 
-/// The PTX is of a newer version than the driver's compiler knows.
+/// The driver's code for PTX of a newer version than its compiler knows.
 const UNSUPPORTED_PTX_VERSION: CudaError =
     CudaError::from_code(sys::CUresult::UNSUPPORTED_PTX_VERSION.0);
 
 impl Function {
-    /// The kernel, to be asked and set.
+    /// The kernel, for reading and setting its attributes.
     ///
     /// # Safety
     ///
@@ -341,7 +340,7 @@ impl Function {
             });
         }
         if dynamic > self.max_dynamic_shared_bytes {
-            // SAFETY: the module is locked, and stays loaded.
+            // SAFETY: the module is locked and stays loaded.
             let function = unsafe { self.as_cust() };
             let opted_in = function.set_max_dynamic_shared_memory(dynamic);
             said("cuFuncSetAttribute", opted_in)?;

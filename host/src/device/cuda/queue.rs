@@ -1,5 +1,4 @@
-//! Chooses the stream for new work: the device's own or, on a thread that records, the
-//! recording's.
+//! Chooses the stream for new work: the device's own or, on a thread that records, the recording's.
 
 use crate::Error;
 use crate::device::tally::Tally;
@@ -7,31 +6,31 @@ use cuda_loader::sys::{CUdeviceptr, CUstream};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 
-/// The recording of a device's work, while there is one.
+/// The current recording of a device's work, if any.
 #[derive(Default)]
 pub(super) struct Recorder(Mutex<Option<Recording>>);
 
 struct Recording {
-    /// The thread that owns it; other threads' work is not recorded.
+    /// The thread that records; work of other threads is not recorded.
     thread: ThreadId,
     stream: CUstream,
     notes: Notes,
 }
 
-/// The notes of a recording, in addition to the work in its stream.
+/// What a recording notes in addition to the work in its stream.
 #[derive(Default)]
 pub(super) struct Notes {
     pub(super) counted: Vec<(Tally, u64)>,
-    /// Of all buffers that were exchanged.
+    /// All buffers that were exchanged.
     places: Vec<Place>,
 }
 
-/// The memory of a buffer that was exchanged with others on the host.
+/// A buffer that the host exchanged with others, and where its contents are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Place {
-    /// What it had before the recording.
+    /// Its memory before the recording.
     pub(super) before: CUdeviceptr,
-    /// What it has now.
+    /// Its memory now.
     pub(super) now: CUdeviceptr,
     pub(super) bytes: usize,
     /// Whether its contents are needed.
@@ -39,8 +38,8 @@ pub(super) struct Place {
 }
 
 impl Notes {
-    /// Exchanges the buffer in `before` with the one in `now`, of as many bytes. The contents of the
-    /// other are not needed any more.
+    /// Exchanges the buffer in `before` with the one in `now`, of the same size. The contents of
+    /// the latter are no longer needed.
     pub(super) fn exchange(&mut self, now: CUdeviceptr, before: CUdeviceptr, bytes: usize) {
         let [buffer, other] = [before, now].map(|address| {
             let at = self.places.iter().position(|place| place.now == address);
@@ -58,7 +57,7 @@ impl Notes {
         (self.places[other].now, self.places[other].is_needed) = (before, false);
     }
 
-    /// The buffers whose contents are needed and are in other memory than before the recording.
+    /// The buffers whose contents are needed and have moved since the recording began.
     pub(super) fn moved(&self) -> Vec<Place> {
         let has_moved = |place: &&Place| place.is_needed && place.now != place.before;
         self.places.iter().filter(has_moved).copied().collect()
@@ -71,7 +70,7 @@ impl Recorder {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// An error if there is a recording, of any thread.
+    /// Returns an error if any thread is recording.
     pub(super) fn require_none(&self) -> Result<(), Error> {
         match *self.lock() {
             Some(_) => Err(Error::NotReplayable {
@@ -81,7 +80,8 @@ impl Recorder {
         }
     }
 
-    /// Sends this thread's work to `stream` from now on. An error if there is a recording.
+    /// Sends this thread's work to `stream` from now on. Returns an error if any thread is
+    /// recording.
     pub(super) fn begin(&self, stream: CUstream) -> Result<(), Error> {
         let mut recording = self.lock();
         if recording.is_some() {
@@ -106,7 +106,7 @@ impl Recorder {
         self.of_this_thread(|recording| recording.stream)
     }
 
-    /// An error if this thread is recording: `what` cannot be recorded.
+    /// Returns an error if this thread is recording, because `what` cannot be recorded.
     pub(super) fn refuse(&self, what: &'static str) -> Result<(), Error> {
         match self.stream() {
             Some(_) => Err(Error::NotReplayable { operation: what }),
@@ -114,7 +114,7 @@ impl Recorder {
         }
     }
 
-    /// Calls `note` with the notes, if this thread records.
+    /// Calls `note` with the notes if this thread records.
     pub(super) fn note<R>(&self, note: impl FnOnce(&mut Notes) -> R) -> Option<R> {
         self.of_this_thread(|recording| note(&mut recording.notes))
     }

@@ -1,20 +1,20 @@
 //! Records work as a CUDA graph and replays it.
 //!
-//! While a thread records, its work for the device goes to a stream of the recording, which
-//! captures it instead of running it. Other threads work as usual. The device has at most one
-//! recording, which belongs to that thread. Work that cannot be captured (waiting, allocating,
-//! copies to and from the host, a constant that changes) is refused.
+//! While a thread records, its work for the device goes to the recording's stream, which captures
+//! the work instead of running it. Other threads work as usual. A device has at most one recording,
+//! which belongs to that thread. Work that cannot be captured is refused: waiting, allocating,
+//! copies to and from the host, and changing a constant.
 //!
-//! A graph contains addresses. So that they stay valid, the device releases nothing to the driver
-//! while a recording or a graph exists: resources that are dropped meanwhile wait until the last of
-//! them is gone (see [`Core::give_back`]).
+//! A graph contains addresses. To keep them valid, the device releases nothing to the driver while
+//! a recording or a graph exists: resources dropped in that time wait until the last recording or
+//! graph is gone (see [`Core::give_back`]).
 //!
-//! The host's own work is done once, during the recording: buffers that are exchanged stay so, and
+//! The host's own work runs once, during the recording: exchanged buffers stay exchanged, and
 //! counters keep their values. The library notes its own exchanges and counts here, so that a
-//! replay has the same effect as the work. Counters increase with every replay, see [`note_count`].
-//! If two buffers were exchanged an odd number of times, the graph ends with a copy of the current
-//! one to the place that the next replay reads, see [`note_exchange`]. Three or more that take turns
-//! must be back in their places at the end.
+//! replay has the same effect as the original work. Counters increase with every replay, see
+//! [`note_count`]. If two buffers were exchanged an odd number of times, the graph ends with a copy
+//! of the current one to the memory that the next replay reads, see [`note_exchange`]. Three or
+//! more buffers that take turns must be back in their places at the end.
 
 use super::core::{Core, copy};
 use super::driver::said;
@@ -29,7 +29,7 @@ use cust::graph::GraphExec;
 use cust::stream::{CaptureMode, Stream};
 use std::sync::Arc;
 
-/// Notes the module and the constants of a recorded launch.
+/// Notes the module and the constants that a recorded launch uses.
 pub(super) fn note_launch(
     device: &CudaDevice,
     code: &Arc<LoadedModule>,
@@ -51,16 +51,15 @@ pub(super) fn note_launch(
     };
     for constant in constants.entries() {
         let noted = &mut used[at].constants;
-        // A constant cannot be set to another value during a recording, so the first value is every
-        // launch's.
+        // A constant cannot change during a recording, so its first value holds for every launch.
         if !noted.iter().any(|(name, _)| *name == constant.name) {
             noted.push((constant.name, constant.bytes.into()));
         }
     }
 }
 
-/// In a recording, notes that a counter increases by `more`: at each replay, and not now. Returns
-/// whether it was recorded.
+/// In a recording, notes that each replay increases a counter by `more`; the counter does not
+/// change now. Returns whether it was recorded.
 pub(super) fn note_count(core: &Core, tally: &Tally, more: u64) -> bool {
     let noted = core.recorder.note(|notes| {
         let counted = &mut notes.counted;
@@ -72,8 +71,8 @@ pub(super) fn note_count(core: &Core, tally: &Tally, more: u64) -> bool {
     noted.is_some()
 }
 
-/// In a recording, notes that `now` has become current on the host in place of `before`, whose
-/// contents are not needed any more. Both have `bytes` bytes and do not overlap.
+/// In a recording, notes that the host made `now` current instead of `before`, whose contents are
+/// no longer needed. Both have `bytes` bytes and do not overlap.
 pub(super) fn note_exchange(
     core: &Core,
     now: sys::CUdeviceptr,
@@ -84,7 +83,7 @@ pub(super) fn note_exchange(
         .note(|notes| notes.exchange(now, before, bytes));
 }
 
-/// Keeps the device from releasing resources while it lives.
+/// Prevents the device from releasing resources while it exists.
 struct Keep {
     core: Arc<Core>,
 }
@@ -111,7 +110,7 @@ struct Capture<'a> {
 }
 
 impl<'a> Capture<'a> {
-    /// From now on, this thread's work for the device is captured. The context is current.
+    /// Starts capturing this thread's work for the device. The context is current.
     fn begin(device: &'a CudaDevice) -> Result<Self, Error> {
         let stream = said("cuStreamCreateWithPriority", Stream::new_non_blocking(None))?;
         device.core.recorder.begin(stream.as_inner())?;
@@ -122,8 +121,8 @@ impl<'a> Capture<'a> {
         Ok(capture)
     }
 
-    /// The recorded work. It begins and ends with every buffer's current contents in the same
-    /// memory.
+    /// Ends the capture and returns the recorded work. At its end every buffer's current contents
+    /// are in the same memory as at its beginning.
     fn end(self) -> Result<(cust::graph::Graph, Vec<Used>, Notes), Error> {
         self.put_in_place()?;
         let Some(notes) = self.device.core.recorder.end() else {
@@ -135,7 +134,8 @@ impl<'a> Capture<'a> {
         Ok((said("cuStreamEndCapture", graph)?, used, notes))
     }
 
-    /// Makes the graph end with the current contents where it began with them.
+    /// Adds copies to the end of the graph, so that current contents end up where they were at the
+    /// beginning.
     fn put_in_place(&self) -> Result<(), Error> {
         let moved = self.device.core.recorder.note(|notes| notes.moved());
         let moved = moved.unwrap_or_default();
@@ -143,7 +143,8 @@ impl<'a> Capture<'a> {
             before, now, bytes, ..
         } in &moved
         {
-            // With three or more buffers in a ring, a copy could overwrite contents that are needed.
+            // With three or more buffers in a ring, a copy could overwrite contents that are still
+            // needed.
             if moved
                 .iter()
                 .any(|it| it.before == *now || it.now == *before)
@@ -152,18 +153,18 @@ impl<'a> Capture<'a> {
                     operation: "exchanging more than two buffers in turns, without bringing them back to their places,",
                 });
             }
-            // SAFETY: whoever noted the exchange had both pieces, of that size and disjoint; memory
-            // dropped since then is not released while there is a graph.
+            // SAFETY: the code that noted the exchange had both pieces, of that size and disjoint;
+            // memory dropped since then is not released while a graph exists.
             unsafe { copy(*before, *now, *bytes, self.stream.as_inner()) }?;
         }
         Ok(())
     }
 
     /// Copies, on the device, the contents from before the recording into the buffers that are
-    /// current now, since the recorded work has not run. The context is current.
+    /// current now, because the recorded work has not run. The context is current.
     fn settle(&self, notes: &Notes) {
         let mut moved = notes.moved();
-        // None goes where contents are that another copy still reads.
+        // A copy must not overwrite contents that another copy still reads.
         let is_free = |it: &Place, all: &[Place]| all.iter().all(|other| other.before != it.now);
         while let Some(at) = moved.iter().position(|it| is_free(it, &moved)) {
             let Place {
@@ -178,7 +179,7 @@ impl<'a> Capture<'a> {
 
 impl Drop for Capture<'_> {
     fn drop(&mut self) {
-        // Still there where the work failed or panicked; the graph is then useless.
+        // The recording still exists if the work failed or panicked; the graph is then useless.
         let unfinished = self.device.core.recorder.end();
         let Ok(_current) = self.device.core.enter() else {
             return;
@@ -209,7 +210,7 @@ impl CudaDevice {
 
     /// Runs `work` once and then records it `count` times.
     ///
-    /// The first run loads modules and sets constants, which a recording cannot.
+    /// The first run loads modules and sets constants, which cannot be recorded.
     pub(in crate::device) fn record(
         &self,
         count: usize,
@@ -242,8 +243,8 @@ impl Graph {
         let core = &self.core;
         core.refuse("replaying other work")?;
         let _current = core.enter()?;
-        // All modules stay locked until the graph is enqueued. Several locks are taken in the order
-        // of their addresses.
+        // All modules stay locked until the graph is enqueued. The locks are taken in the order of
+        // their addresses.
         let mut modules: Vec<_> = self
             .used
             .iter()
@@ -258,8 +259,8 @@ impl Graph {
             }
             locked.push(module);
         }
-        // SAFETY: everything that the graph uses is alive, because nothing was released since it
-        // was recorded.
+        // SAFETY: everything that the graph uses is alive, because nothing was released since the
+        // recording.
         let queued = unsafe { self.run.launch(&core.stream) };
         said("cuGraphLaunch", queued)?;
         for (tally, count) in &self.counted {
@@ -274,8 +275,8 @@ impl Drop for Graph {
         let Ok(_current) = self.core.enter() else {
             return;
         };
-        // Its enqueued work has ended before it is dropped. A failure means that the driver is
-        // shutting down or that a kernel has faulted.
+        // The graph's enqueued work ends before the graph is dropped. A failure means that the
+        // driver is shutting down or that a kernel has faulted.
         let _: CudaResult<()> = self.core.stream.synchronize();
     }
 }

@@ -1,14 +1,15 @@
-//! Kernels that replace a device's own, such as the CUDA C++ baselines.
+//! Kernels that replace a device's own kernels, such as the CUDA C++ baselines.
 
 use super::loaded::LoadedModule;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// Kernels that replace a device's own.
+/// Kernels that replace a device's own kernels.
 #[derive(Clone)]
 pub(in crate::device) struct StandIns {
     pub(super) loaded: Arc<LoadedModule>,
-    /// Kernels that another entry point than that of their name stands in for.
+    /// Pairs of a kernel and the entry point that replaces it, if its name differs from the
+    /// kernel's.
     entries: Arc<[(String, String)]>,
 }
 
@@ -20,7 +21,7 @@ impl StandIns {
         }
     }
 
-    /// The code to take this kernel from, and its entry point there.
+    /// The code that contains this kernel, and its entry point there.
     pub(super) fn code_of(&self, kernel: &'static str) -> (Arc<LoadedModule>, Cow<'static, str>) {
         let entry = self.entries.iter().rev().find(|(of, _)| of == kernel);
         let entry = entry.map_or(Cow::Borrowed(kernel), |(_, entry)| {

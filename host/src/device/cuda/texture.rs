@@ -1,4 +1,4 @@
-//! Rows in device memory, read through the texture units.
+//! Textures: rows in device memory that kernels read through the texture units.
 
 use super::core::{Resource, copy_rows, rows};
 use super::driver::said;
@@ -14,16 +14,16 @@ use std::ops::Range;
 
 /// Rows in device memory, and the texture object that reads them.
 pub(in crate::device) struct CudaTexture {
-    /// Always there until this is dropped.
+    /// `Some` until this is dropped.
     object: Option<Texture>,
-    /// First element, aligned as textures want it.
+    /// The first element, aligned for textures.
     address: CUdeviceptr,
     layout: Layout,
     memory: CudaMemory,
 }
 
 impl CudaDevice {
-    /// A texture of zeros. `alignment` is what the driver wants of its address.
+    /// A texture of zeros. `alignment` is the driver's requirement on its address.
     pub(in crate::device) fn texture(
         &self,
         layout: Layout,
@@ -52,10 +52,10 @@ impl CudaDevice {
             ..TextureDescriptor::default()
         };
         let _current = self.core.enter()?;
-        // The memory was allocated in stream order, so for the rest of the
-        // driver it exists when the stream has got there.
+        // The memory was allocated in stream order, so the rest of the driver can use it only when
+        // the stream has reached the allocation.
         self.core.synchronize()?;
-        // SAFETY: the rows lie in the memory, which goes after the texture.
+        // SAFETY: the rows lie in the memory, which is freed after the texture is destroyed.
         let object = unsafe { Texture::from_pitched(rows, reading) };
         Ok(CudaTexture {
             object: Some(said("cuTexObjectCreate", object)?),
@@ -75,7 +75,7 @@ impl CudaTexture {
         self.address
     }
 
-    /// Overwrites the elements, from rows without gaps.
+    /// Overwrites the elements with densely packed rows.
     pub(in crate::device) fn upload(&mut self, values: &[f32]) -> Result<(), Error> {
         self.check_length(values.len());
         self.copy_rows(&CUDA_MEMCPY2D {
@@ -89,7 +89,7 @@ impl CudaTexture {
         })
     }
 
-    /// Copies the elements to rows without gaps.
+    /// Copies the elements to densely packed rows.
     pub(in crate::device) fn download(&self, values: &mut [f32]) -> Result<(), Error> {
         self.check_length(values.len());
         self.copy_rows(&CUDA_MEMCPY2D {
@@ -103,8 +103,8 @@ impl CudaTexture {
         })
     }
 
-    /// Overwrites the elements from rows without gaps in memory of the same device, in the
-    /// order of its work.
+    /// Overwrites the elements with densely packed rows in memory of the same device, in stream
+    /// order.
     pub(in crate::device) fn copy_from(&mut self, values: &CudaMemory) -> Result<(), Error> {
         let copy = CUDA_MEMCPY2D {
             srcMemoryType: sys::MEMORYTYPE_DEVICE,
@@ -115,13 +115,12 @@ impl CudaTexture {
             dstPitch: self.layout.pitch * size_of::<f32>(),
             ..self.all_rows()
         };
-        // SAFETY: the rows lie in this texture, which is borrowed mutably, and in other memory;
-        // `part` has checked that both have as many bytes.
+        // SAFETY: the target rows lie in this texture, which is borrowed mutably, and the source is
+        // other memory; `part` has checked that both are large enough.
         unsafe { self.queue_rows(&copy) }
     }
 
-    /// Copies the elements to rows without gaps in memory of the same device, in the order of
-    /// its work.
+    /// Copies the elements to densely packed rows in memory of the same device, in stream order.
     pub(in crate::device) fn copy_to(&self, values: &mut CudaMemory) -> Result<(), Error> {
         let copy = CUDA_MEMCPY2D {
             srcMemoryType: sys::MEMORYTYPE_DEVICE,
@@ -132,8 +131,8 @@ impl CudaTexture {
             dstPitch: self.row_bytes(),
             ..self.all_rows()
         };
-        // SAFETY: the rows lie in this texture and in other memory, which is borrowed mutably;
-        // `part` has checked that both have as many bytes.
+        // SAFETY: the source rows lie in this texture, and the target is other memory, which is
+        // borrowed mutably; `part` has checked that both are large enough.
         unsafe { self.queue_rows(&copy) }
     }
 
@@ -142,13 +141,13 @@ impl CudaTexture {
         assert_eq!(given, elements, "callers check the length");
     }
 
-    /// As [`CudaMemory::note_exchange`], of textures of one layout.
+    /// Like [`CudaMemory::note_exchange`], for textures of the same layout.
     pub(in crate::device) fn note_exchange(&self, before: &Self) {
         let (core, bytes) = (self.memory.core(), self.layout.bytes());
         recording::note_exchange(core, self.address, before.address, bytes);
     }
 
-    /// The bytes of all rows, without gaps.
+    /// The bytes of all rows, densely packed.
     fn dense_bytes(&self) -> Range<usize> {
         0..self.row_bytes() * self.layout.height
     }
@@ -157,17 +156,17 @@ impl CudaTexture {
         self.layout.width * size_of::<f32>()
     }
 
-    /// A copy of all rows from nowhere to nowhere, to be completed.
+    /// The description of a copy of all rows, whose source and target the caller fills in.
     fn all_rows(&self) -> CUDA_MEMCPY2D {
         rows(self.layout.height, self.row_bytes())
     }
 
-    /// Queues a copy within the device.
+    /// Enqueues a copy within the device.
     ///
     /// # Safety
     ///
-    /// Both sides are memory of this device, of all rows at their pitch, and the target is
-    /// borrowed mutably. Both live as long as the work that they were given to.
+    /// Both sides are memory of this device with all rows at their pitch, and the target is
+    /// borrowed mutably. Both live as long as the work of their stream or graph.
     unsafe fn queue_rows(&self, copy: &CUDA_MEMCPY2D) -> Result<(), Error> {
         let core = self.memory.core();
         let _current = core.enter()?;
@@ -179,8 +178,8 @@ impl CudaTexture {
         let core = self.memory.core();
         core.refuse("copying to or from the host")?;
         let _current = core.enter()?;
-        // SAFETY: upload and download describe rows that lie in this texture and
-        // in a slice that is borrowed until the copy is over, which is waited for.
+        // SAFETY: upload and download describe rows that lie in this texture and in a slice. The
+        // slice is borrowed until the copy has ended, because this function waits for it.
         unsafe { copy_rows(copy, core.stream.as_inner()) }?;
         core.synchronize()
     }
@@ -188,7 +187,7 @@ impl CudaTexture {
 
 impl Drop for CudaTexture {
     fn drop(&mut self) {
-        // Its memory goes afterwards, by `CudaMemory`.
+        // `CudaMemory` frees the memory afterwards.
         if let Some(object) = self.object.take() {
             self.memory.core().give_back(Resource::Texture(object));
         }

@@ -1,8 +1,8 @@
-//! Extreme elements and their places.
+//! Finds extreme elements and their indices.
 //!
-//! The order of comparisons does not matter for an extremum. So elements are compared in pieces, by
-//! the processor's instructions, which ignore the rules for NaN and zeros; those are settled once
-//! per piece.
+//! The order of comparisons does not matter for an extremum. So elements are compared in pieces
+//! with the processor's instructions, which ignore the rules for NaN and zeros; those are applied
+//! once per piece.
 
 use super::share::SHARE_BYTES;
 use crate::simd::vectorised;
@@ -13,34 +13,34 @@ use std::sync::Mutex;
 /// Elements of a piece.
 const PIECE: usize = 1 << 14;
 
-/// Elements of a row; there is an extremum so far for each.
+/// Elements of a row; one running extremum is kept for each.
 const ROW: usize = 128;
 
-/// Rows that are looked at together.
+/// Rows that are compared together.
 const ROWS: usize = 8;
 
-/// Elements that are looked at together for the place of one.
+/// Elements that are searched together for the index.
 const GROUP: usize = 64;
 
 /// Types with an order.
 pub(super) trait Ordered: Copy + PartialOrd + Send + Sync {
-    /// No element is greater, or less.
+    /// The greatest and the least value of the type, with which comparisons start.
     const ENDS: [Self; 2];
 
-    /// One bit pattern of all NaN, if there is one.
+    /// The bit pattern of a NaN, if the type has NaNs.
     const NAN: Self;
 
-    /// -0 and +0, if they are two.
+    /// -0 and +0, if they are distinct.
     const ZEROS: Option<[Self; 2]>;
 
-    /// As many bits.
+    /// An integer with the same number of bits.
     type Bits: Copy + Default + BitOr<Output = Self::Bits> + From<bool> + PartialEq;
 
     fn bits(self) -> Self::Bits;
 
     fn is_nan(self) -> bool;
 
-    /// The rank of the number among all: zeros are distinguished, and NaN comes first.
+    /// The rank of the number in the total order: -0 is below +0, and NaN comes first.
     fn rank(self) -> u64;
 }
 
@@ -97,7 +97,7 @@ macro_rules! floats {
 
             #[inline(always)]
             fn rank(self) -> u64 {
-                // As integers that have a sign, negative numbers are in reverse.
+                // Compared as signed integers, negative numbers are in reverse order.
                 let bits = self.to_bits() as $signed;
                 let ordered = bits ^ ((bits >> ($signed::BITS - 1)) & $signed::MAX);
                 ordered.abs_diff($signed::MIN).into()
@@ -111,13 +111,12 @@ floats! {
     f64: u64, i64;
 }
 
-/// The least element, or the greatest, of at least one: NaN where there is one, and -0 less
-/// than +0.
+/// The least or greatest element of at least one; NaN if any is NaN, and -0 is less than +0.
 pub(super) fn value<T: Ordered, const GREATEST: bool>(values: &[T]) -> T {
     found::<T, GREATEST>(values).value
 }
 
-/// The place of the first that is extreme.
+/// The index of the first extreme element.
 pub(super) fn position<T: Ordered, const GREATEST: bool>(values: &[T]) -> Option<usize> {
     let found = found::<T, GREATEST>(values);
     let begin = found.piece * PIECE;
@@ -125,17 +124,17 @@ pub(super) fn position<T: Ordered, const GREATEST: bool>(values: &[T]) -> Option
     Some(begin + first(piece, found.value)?)
 }
 
-/// The extreme element of some pieces, and the first piece that has it.
+/// The extreme element of some pieces, and the first piece that contains it.
 struct Found<T> {
     value: T,
     piece: usize,
 }
 
 impl<T: Ordered> Found<T> {
-    /// The order of pieces: the least rank first, then the earliest piece.
+    /// The order of pieces: first by rank, then the earliest piece.
     fn rank<const GREATEST: bool>(&self) -> (u64, usize) {
         let rank = match (self.value.is_nan(), GREATEST) {
-            // No number has the first rank, nor has one the last.
+            // NaN has the first rank; no number has the first or the last rank.
             (true, _) => 0,
             (false, false) => self.value.rank(),
             (false, true) => !self.value.rank(),
@@ -190,7 +189,7 @@ fn of_piece<T: Ordered, const GREATEST: bool>(values: &[T]) -> T {
             if nan {
                 return T::NAN;
             }
-            // Of two zeros the comparison takes either.
+            // Of two zeros the comparison keeps either.
             match T::ZEROS {
                 Some(zeros) if extreme == zeros[0] => {
                     let wanted = zeros[usize::from(GREATEST)];
@@ -202,7 +201,7 @@ fn of_piece<T: Ordered, const GREATEST: bool>(values: &[T]) -> T {
     )
 }
 
-/// A least, or greatest, element of those that are not NaN; and whether there is a NaN.
+/// The least or greatest element that is not NaN, and whether there is a NaN.
 #[inline(always)]
 fn of_numbers<T: Ordered, const GREATEST: bool>(values: &[T]) -> (T, bool) {
     let mut extremes = [T::ENDS[usize::from(GREATEST)]; ROW];
@@ -243,7 +242,7 @@ fn of_numbers<T: Ordered, const GREATEST: bool>(values: &[T]) -> (T, bool) {
     (extremes[0], nan != T::Bits::default())
 }
 
-/// What the extremes become with `rows`.
+/// Updates the running extremes with `rows`.
 #[inline(always)]
 fn take<T: Ordered, const N: usize, const GREATEST: bool>(
     extremes: &mut [T; ROW],
@@ -261,7 +260,7 @@ fn take<T: Ordered, const N: usize, const GREATEST: bool>(
     }
 }
 
-/// As the instructions of x86-64 have it: `extreme` where there is a NaN or both are zeros.
+/// The operation of x86-64: returns `extreme` if either is NaN or both are zeros.
 #[inline(always)]
 fn extreme_of<T: Ordered, const GREATEST: bool>(value: T, extreme: T) -> T {
     let more = if GREATEST {
@@ -272,7 +271,7 @@ fn extreme_of<T: Ordered, const GREATEST: bool>(value: T, extreme: T) -> T {
     if more { value } else { extreme }
 }
 
-/// The place of the first that is `wanted`: in groups that compile to vectors.
+/// The index of the first element that equals `wanted`, searched in groups that compile to vectors.
 fn first<T: Ordered>(values: &[T], wanted: T) -> Option<usize> {
     let (nan, bits) = (wanted.is_nan(), wanted.bits());
     let same = |value: T| (value.is_nan() & nan) | (value.bits() == bits);

@@ -1,4 +1,4 @@
-//! Sums of integers, which are the same in whatever order they are made.
+//! Sums integers, whose sum does not depend on the order of additions.
 
 use super::share::SHARE_BYTES;
 use crate::simd::vectorised;
@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Elements of a piece.
 const PIECE: usize = 1 << 14;
 
-/// Of all pieces of an array of `len` elements of `size` bytes what `sum` gives for them, from
-/// an element to another, modulo 2⁶⁴.
+/// The sum, modulo 2⁶⁴, of `sum(range)` over all pieces of an array of `len` elements of `size`
+/// bytes.
 pub(super) fn sum_of_pieces(
     len: usize,
     size: usize,

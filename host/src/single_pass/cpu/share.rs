@@ -1,5 +1,5 @@
-//! How much each thread is given.
+//! The least share of work for a thread.
 #![forbid(unsafe_code)]
 
-/// The least bytes of elements for another thread.
+/// The fewest bytes of elements for which another thread is worthwhile.
 pub(super) const SHARE_BYTES: usize = 64 << 10;

@@ -1,7 +1,7 @@
-//! Sums of floats in the order of the tree: chunks of rows of lanes.
+//! Sums floats in the order of the tree: chunks that consist of rows of lanes.
 //!
-//! A chunk is a piece of work of its own; its boundaries do not depend on the number of
-//! threads, so neither does the result.
+//! A chunk is one piece of work. Its boundaries do not depend on the number of threads, and so
+//! neither does the result.
 
 use super::share::SHARE_BYTES;
 use crate::simd::{InVectors, dispatched, with_shorter_vectors};
@@ -13,15 +13,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// The most lanes: for elements of 4 bytes.
 const LANES: usize = 2048;
 
-/// A small number of terms, or chunks, for which less memory suffices.
+/// A small number of terms or chunks, which needs less memory.
 const FEW: usize = 128;
 
-/// f32 or f64, the type of a sum.
+/// The type of a sum: f32 or f64.
 pub(super) trait Total: InVectors {
-    /// What changes no number that is added to it.
+    /// The identity of addition.
     const NOTHING: Self;
 
-    /// Its bits, as they go from thread to thread.
+    /// The bits, for passing from thread to thread.
     fn to_word(self) -> u64;
     fn from_word(word: u64) -> Self;
 }
@@ -50,18 +50,18 @@ impl Total for f64 {
     }
 }
 
-/// The terms of a sum: how each changes a total.
+/// The terms of a sum, with the function that adds a term to a total.
 trait Terms<V>: Copy + Sync {
     fn len(self) -> usize;
 
-    /// `len` of them, from `first` on.
+    /// The `len` terms from `first` on.
     fn part(self, first: usize, len: usize) -> Self;
 
-    /// What `total` becomes with the one at `place`.
+    /// Adds the term at `place` to `total`.
     fn take(self, total: V, place: usize) -> V;
 }
 
-/// Elements of an array.
+/// The elements of an array.
 #[derive(Clone, Copy)]
 struct Elements<'a, T, F> {
     values: &'a [T],
@@ -86,7 +86,7 @@ impl<V, T: Copy + Sync, F: Fn(V, T) -> V + Copy + Sync> Terms<V> for Elements<'_
     }
 }
 
-/// Pairs of elements of two arrays of one length.
+/// Pairs of elements of two arrays of the same length.
 #[derive(Clone, Copy)]
 struct Pairs<'a, T, F> {
     x: &'a [T],
@@ -112,7 +112,7 @@ impl<V, T: Copy + Sync, F: Fn(V, T, T) -> V + Copy + Sync> Terms<V> for Pairs<'_
     }
 }
 
-/// What `take` makes of the elements, added in the order of the tree.
+/// Adds the terms that `take` makes from elements, in the order of the tree.
 pub(super) fn terms<T: Copy + Sync, V: Total>(
     values: &[T],
     take: impl Fn(V, T) -> V + Copy + Sync,
@@ -120,7 +120,7 @@ pub(super) fn terms<T: Copy + Sync, V: Total>(
     total(Elements { values, take }, size_of::<T>())
 }
 
-/// The same of pairs, of two arrays of one length.
+/// Like [`terms`], for pairs of elements of two arrays of the same length.
 pub(super) fn products<T: Copy + Sync, V: Total>(
     x: &[T],
     y: &[T],
@@ -129,7 +129,7 @@ pub(super) fn products<T: Copy + Sync, V: Total>(
     total(Pairs { x, y, take }, size_of::<T>())
 }
 
-/// All terms, of elements of `size` bytes.
+/// The sum of all terms, made from elements of `size` bytes.
 fn total<V: Total>(terms: impl Terms<V>, size: usize) -> V {
     let len = terms.len();
     let partition = Partition::of(len, size);
@@ -144,14 +144,14 @@ fn total<V: Total>(terms: impl Terms<V>, size: usize) -> V {
     }
 }
 
-/// The same of several chunks, with memory for `N` chunks at a time.
+/// Like [`total`], for several chunks, with memory for `N` chunks at a time.
 fn total_of_chunks<V: Total, const N: usize>(terms: impl Terms<V>, size: usize) -> V {
     let len = terms.len();
     let partition = Partition::of(len, size);
     let (lanes, span) = (partition.lanes(), partition.span());
     let chunks = len.div_ceil(span);
     let threads = threads::worth(len.saturating_mul(size), SHARE_BYTES);
-    // The chunks' totals are like one more chunk: of a row after the other.
+    // The chunks' totals are added like one more chunk, row by row.
     let lanes_of_totals = Partition::of(chunks, size_of::<V>()).lanes().min(N);
     let row = [const { AtomicU64::new(0) }; N];
     let mut totals = [V::NOTHING; N];
@@ -175,11 +175,11 @@ fn total_of_chunks<V: Total, const N: usize>(terms: impl Terms<V>, size: usize) 
     })
 }
 
-/// All terms of a chunk, with memory for the totals of its lanes. Term e belongs to lane e
-/// modulo the number of lanes. Each lane takes its terms in their order, then neighbouring
-/// lanes are added until one is left.
+/// The sum of all terms of a chunk; `totals` is memory for the totals of its lanes. Term e belongs
+/// to lane e modulo the number of lanes. Each lane adds its terms in order, then neighbouring lanes
+/// are added until one remains.
 fn chunk<V: Total>(terms: impl Terms<V>, lanes: usize, totals: &mut [V]) -> V {
-    // Lanes behind the last that has a term would change nothing.
+    // Lanes after the last one with a term would change nothing.
     let lanes = lanes.min(terms.len().next_power_of_two());
     dispatched(Chunk {
         terms,
@@ -187,7 +187,7 @@ fn chunk<V: Total>(terms: impl Terms<V>, lanes: usize, totals: &mut [V]) -> V {
     })
 }
 
-/// A chunk, and memory for a total of each of its lanes.
+/// A chunk, and memory for the total of each of its lanes.
 struct Chunk<'a, V, T> {
     terms: T,
     totals: &'a mut [V],
@@ -201,7 +201,7 @@ impl<V: Total, T: Terms<V>> WithSimd for Chunk<'_, V, T> {
         let Self { terms, totals } = self;
         let (len, lanes) = (terms.len(), totals.len());
         let row = |first: usize| terms.part(first, lanes);
-        // Few rows are added up to where their neighbours are added at once.
+        // If there are few rows, each group of lanes is summed completely before the next.
         let few = match len / lanes {
             _ if len % lanes > 0 => None,
             1 => sums_of_few::<V, T, S, 1>(simd, [row(0)], totals),
@@ -235,7 +235,7 @@ impl<V: Total, T: Terms<V>> WithSimd for Chunk<'_, V, T> {
                 4 * lanes
             }
         };
-        // Each lane's total is loaded and stored once for some rows.
+        // Each lane's total is loaded and stored once for several rows.
         while len - first >= 4 * lanes {
             let rows = [0, 1, 2, 3].map(
                 #[inline(always)]
@@ -254,16 +254,17 @@ impl<V: Total, T: Terms<V>> WithSimd for Chunk<'_, V, T> {
     }
 }
 
-/// The lanes after one row each: their old values with the row, or only the row if it is the first.
+/// The lanes after adding one term from each row: to the old values, or starting from the first row
+/// if `FIRST`.
 ///
-/// A function of its own: that the totals are other memory than the rows is known from its
-/// types, and without that nothing is vectorised.
+/// A separate function: its types say that the totals and the rows are distinct memory, and
+/// otherwise the compiler does not vectorise.
 #[inline(always)]
 fn take_rows<V: Total, T: Terms<V>, const N: usize, const FIRST: bool>(
     totals: &mut [V],
     mut rows: [T; N],
 ) {
-    // Of one length for all to see: no bound is checked in the loop.
+    // Equal lengths let the compiler drop the bounds checks.
     for row in &mut rows {
         *row = row.part(0, totals.len());
     }
@@ -279,9 +280,9 @@ fn take_rows<V: Total, T: Terms<V>, const N: usize, const FIRST: bool>(
 /// The most lanes of a vector.
 const MAX_LANES: usize = 16;
 
-/// Adds `rows`, each as long as `totals`, and then neighbouring lanes: one sum for as many as a
-/// vector has lanes. Puts the sums at the front of `totals` and returns their number; `None` if
-/// there are too few, or if the processor has no instructions for it.
+/// Adds `rows`, each as long as `totals`, and then neighbouring lanes: one sum for as many lanes as
+/// a vector has. Puts the sums at the front of `totals` and returns their number; `None` if there
+/// are too few lanes, or if the processor has no instructions for it.
 #[inline(always)]
 fn sums_of_few<V: Total, T: Terms<V>, S: Simd, const N: usize>(
     simd: S,
@@ -307,7 +308,7 @@ fn sums_of_few<V: Total, T: Terms<V>, S: Simd, const N: usize>(
     Some(blocks * lanes)
 }
 
-/// Totals, a power of two of them.
+/// Totals; their number is a power of two.
 struct Neighbours<'a, V> {
     totals: &'a mut [V],
 }
@@ -315,7 +316,7 @@ struct Neighbours<'a, V> {
 impl<V: Total> WithSimd for Neighbours<'_, V> {
     type Output = V;
 
-    /// Adds neighbours until one is left.
+    /// Adds neighbours until one remains.
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) -> V {
         let mut totals = sums_of_vectors(simd, self.totals);

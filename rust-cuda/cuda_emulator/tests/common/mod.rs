@@ -63,7 +63,7 @@ impl<T: Element> Buffer<T> {
     }
 }
 
-/// A device pointer, as a kernel has it.
+/// A device pointer for use in kernels.
 #[derive(Clone, Copy)]
 pub struct Ptr<T>(u64, std::marker::PhantomData<fn() -> T>);
 
@@ -72,10 +72,10 @@ impl<T: Copy> Ptr<T> {
         std::ptr::with_exposed_provenance_mut(self.0 as usize)
     }
 
-    /// Reads element `i`, which may be anywhere: kernels under test are broken.
+    /// Reads element `i`, which may be out of bounds, because some kernels under test are broken.
     #[track_caller]
     pub fn read(self, i: isize) -> T {
-        // SAFETY: none; the emulator must cope with what kernels do wrong.
+        // SAFETY: none; the emulator must handle the mistakes of kernels.
         unsafe { self.raw().wrapping_offset(i).read_volatile() }
     }
 
@@ -86,7 +86,7 @@ impl<T: Copy> Ptr<T> {
     }
 }
 
-/// Pointer of a shared array.
+/// A pointer to a shared array.
 #[derive(Clone, Copy)]
 pub struct Shared<T>(pub *mut T);
 
@@ -102,7 +102,7 @@ impl<T: Copy> Shared<T> {
     }
 }
 
-/// A shared array of `$n` times `$t`, one per place in the source.
+/// A shared array of `$n` elements of type `$t`, one for each use of the macro in the source.
 #[macro_export]
 macro_rules! shared {
     ($t:ty; $n:expr) => {{
@@ -131,7 +131,8 @@ pub fn launch(
     memory: &DeviceMemory,
     kernel: &(dyn Fn() + Sync),
 ) -> Result<Report, Diagnosis> {
-    // SAFETY: kernels of these tests own nothing that others rely on.
+    // SAFETY: kernels of these tests own nothing that other code relies on, so a launch may cut
+    // them short.
     unsafe { cuda_emulator::launch(config, options, memory, kernel) }
 }
 
@@ -142,7 +143,7 @@ pub fn verify(
     memory: &DeviceMemory,
     kernel: &(dyn Fn() + Sync),
 ) -> Result<Report, Diagnosis> {
-    // SAFETY: as in `launch`; no test accesses a buffer meanwhile but by copies.
+    // SAFETY: as in `launch`; meanwhile tests access buffers only by copies.
     unsafe { cuda_emulator::verify(config, how, memory, kernel) }
 }
 
@@ -156,7 +157,7 @@ pub fn run(
     launch(&config(grid, block), &Options::default(), memory, &kernel)
 }
 
-/// The orders every finding must be made in.
+/// The thread orders in which every diagnosis must be made.
 pub const ORDERS: [ThreadOrder; 4] = [
     ThreadOrder::Forward,
     ThreadOrder::Reverse,
@@ -164,14 +165,14 @@ pub const ORDERS: [ThreadOrder; 4] = [
     ThreadOrder::Random(8),
 ];
 
-/// Options with an order.
+/// Options with a thread order.
 pub fn ordered(order: ThreadOrder) -> Options {
     let mut options = Options::default();
     options.order = order;
     options
 }
 
-/// Number of the thread in its block.
+/// The number of the thread in its block.
 pub fn tid() -> u32 {
     cuda_emulator::intrinsics::linear_thread_idx()
 }

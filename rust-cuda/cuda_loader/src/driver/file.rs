@@ -1,7 +1,7 @@
-//! Whether a library's file is all there, before the dynamic linker maps it.
+//! Checks that a library's file is complete before the dynamic linker maps it.
 //!
-//! The dynamic linker maps as much as the file's headers promise, and trusts its contents. Where
-//! the file ends earlier, after a full disk or a broken download, that is a `SIGBUS`; where zeros
+//! The dynamic linker maps as much as the file's headers say, and trusts the contents. If the file
+//! is shorter, after a full disk or a broken download, the process gets a `SIGBUS`; if zeros
 //! replace data that was never written, a `SIGSEGV`.
 
 use std::fs::File;
@@ -14,12 +14,12 @@ const CACHE: &str = "/etc/ld.so.cache";
 /// The linker's default folders.
 const DEFAULT_FOLDERS: [&str; 4] = ["/lib64", "/usr/lib64", "/lib", "/usr/lib"];
 
-/// The fault of the file that the dynamic linker would open by this name, if the linker would not
-/// find it itself.
+/// Describes the damage of the file that the dynamic linker would open under this name. `None` if
+/// the file is complete, or if the linker itself reports the problem.
 pub(super) fn fault(name: &str) -> Option<String> {
     for path in candidates(name) {
         match examine(&path) {
-            // The linker passes over it, too.
+            // The linker skips it too.
             Ok(Finding::Elsewhere) | Err(_) => {}
             Ok(Finding::Whole) => return None,
             Ok(Finding::Fault(fault)) => return Some(format!("{}: {fault}", path.display())),
@@ -28,7 +28,7 @@ pub(super) fn fault(name: &str) -> Option<String> {
     None
 }
 
-/// Where the linker looks for this name, in its order.
+/// The paths where the linker looks for this name, in its order.
 fn candidates(name: &str) -> Vec<PathBuf> {
     if name.contains('/') {
         return vec![name.into()];
@@ -36,7 +36,7 @@ fn candidates(name: &str) -> Vec<PathBuf> {
     let told = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
     let told = told.as_bytes().split(|byte| matches!(byte, b':' | b';'));
     let told = told.map(|folder| Path::new(std::ffi::OsStr::from_bytes(folder)).join(name));
-    // Its paths are strings that end in a zero byte, whatever else is in there.
+    // The cache contains its paths as strings that end in a zero byte, among other data.
     let cache = std::fs::read(CACHE).unwrap_or_default();
     let cached = cache
         .split(|byte| *byte == 0)
@@ -49,30 +49,30 @@ fn candidates(name: &str) -> Vec<PathBuf> {
 
 #[derive(Debug, PartialEq, Eq)]
 enum Finding {
-    /// All there, or nothing that the linker would map.
+    /// The file is complete, or the linker would not map it.
     Whole,
-    /// For another kind of processor.
+    /// The file is for another kind of processor.
     Elsewhere,
     Fault(String),
 }
 
-/// Sizes and numbers of an ELF file of 64 bits.
+/// Sizes and constants of 64-bit ELF files.
 mod elf {
     pub(super) const HEADER: usize = 64;
-    /// Entries of the tables of segments and of sections.
+    /// The sizes of an entry in the tables of segments and of sections.
     pub(super) const SEGMENT: usize = 56;
     pub(super) const SECTION: usize = 64;
     pub(super) const MAGIC: [u8; 4] = *b"\x7fELF";
-    /// 64 bits, least significant byte first.
+    /// 64 bits, little-endian.
     pub(super) const CLASS_AND_ORDER: [u8; 2] = [2, 1];
     #[cfg(target_arch = "x86_64")]
     pub(super) const MACHINE: u64 = 62;
     #[cfg(target_arch = "aarch64")]
     pub(super) const MACHINE: u64 = 183;
-    /// Kinds of segments: mapped ones, and the linker's table.
+    /// Kinds of segments: mapped segments, and the linker's table.
     pub(super) const LOAD: u64 = 1;
     pub(super) const DYNAMIC: u64 = 2;
-    /// Kind of a section: names.
+    /// The kind of a section with names.
     pub(super) const NAMES: u64 = 3;
 }
 
@@ -85,7 +85,7 @@ fn examine(path: &Path) -> io::Result<Finding> {
     let file = File::open(path)?;
     let size = metadata.len();
     let mut header = [0; elf::HEADER];
-    // The linker refuses a file that is no ELF file, with its own message.
+    // The linker itself rejects a file that is not an ELF file, with a message.
     if size < header.len() as u64 {
         return Ok(Finding::Whole);
     }
@@ -102,7 +102,7 @@ fn examine(path: &Path) -> io::Result<Finding> {
     })
 }
 
-/// What of a library's file is not there, by its header.
+/// Describes what is missing from a library's file according to its header.
 fn damage(file: &File, size: u64, header: &[u8]) -> io::Result<Option<String>> {
     let cut = |end: u64| {
         Some(format!(
@@ -138,7 +138,7 @@ fn damage(file: &File, size: u64, header: &[u8]) -> io::Result<Option<String>> {
         }
     }
 
-    // The last thing in a file, as linkers write it; stripped for good, there is none.
+    // Linkers write the table of sections at the end of a file; a fully stripped file has none.
     let (table, count, names) = (
         number(header, 40, 8),
         number(header, 60, 2),
@@ -158,7 +158,7 @@ fn damage(file: &File, size: u64, header: &[u8]) -> io::Result<Option<String>> {
         .flatten())
 }
 
-/// The number in `bytes` from `at` on.
+/// The little-endian number of `length` bytes at `at`.
 fn number(bytes: &[u8], at: usize, length: usize) -> u64 {
     let mut number = [0; 8];
     number[..length].copy_from_slice(&bytes[at..at + length]);
@@ -169,7 +169,7 @@ fn number(bytes: &[u8], at: usize, length: usize) -> u64 {
 mod tests {
     use super::*;
 
-    /// A library with a segment to be mapped at 300..400, which contains the linker's table, and
+    /// A library with a mapped segment at 300..400, which contains the linker's table, and two
     /// sections at 500..628, the second of which has the names.
     fn library() -> Vec<u8> {
         let mut library = vec![0; 640];
@@ -205,14 +205,14 @@ mod tests {
         };
         let whole = library();
         for length in 0..=whole.len() {
-            // A file without a header looks like no ELF file.
+            // A file without a whole header does not look like an ELF file.
             let expected = !(64..628).contains(&length);
             let cut = examined(&whole[..length]);
             assert_eq!(cut == Finding::Whole, expected, "{length}: {cut:?}");
             let mut zeros = whole[..length].to_vec();
             zeros.resize(whole.len(), 0);
             let zeros = examined(&zeros);
-            // A header with zeros in it may be another machine's, or none.
+            // A header with zeros may look like another machine's, or not like a header.
             if length >= 64 {
                 assert_eq!(zeros == Finding::Whole, length > 568, "{length}: {zeros:?}");
             }
@@ -223,13 +223,13 @@ mod tests {
             examined(&library)
         };
         assert_eq!(changed(18..19, 3), Finding::Elsewhere);
-        // A hole where the linker looks first.
+        // Zeros where the linker looks first.
         assert!(matches!(changed(350..400, 0), Finding::Fault(_)));
-        // Numbers that no file reaches.
+        // Offsets beyond the end of any file.
         for number in [32..40, 40..48, 72..80, 96..104] {
             assert!(matches!(changed(number, 0xff), Finding::Fault(_)));
         }
-        // Without sections.
+        // No sections.
         assert_eq!(changed(40..48, 0), Finding::Whole);
         std::fs::remove_file(&path).expect("the file");
         assert!(examine(&path).is_err());
@@ -243,7 +243,7 @@ mod tests {
     fn a_name_with_a_folder_is_looked_for_there_alone() {
         assert_eq!(candidates("/a/b.so"), [Path::new("/a/b.so")]);
         assert!(candidates("b.so").contains(&"/usr/lib/b.so".into()));
-        // Whatever libraries this machine has, C's is among them and whole.
+        // Every machine has a complete C library.
         assert!(candidates("libc.so.6").iter().any(|path| path.is_file()));
         assert_eq!(fault("libc.so.6"), None);
     }

@@ -1,4 +1,4 @@
-//! The driver library, and the addresses found in it.
+//! Loads the driver library, and finds its functions.
 
 use super::{file, sys};
 use crate::LoadError;
@@ -7,22 +7,21 @@ use std::ffi::{CStr, c_void};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// Where the driver is looked for. The plain name is right wherever the driver
-/// is installed properly; the others are where WSL and NixOS keep it when the
-/// dynamic linker was not told.
+/// The files to try. The plain name works wherever the driver is installed properly; the other two
+/// are its places on WSL and NixOS, for when the dynamic linker does not know them.
 ///
-/// Never `libcuda.so`: that is what a CUDA toolkit calls its link-time stub.
+/// `libcuda.so` is not among them: CUDA toolkits give that name to their link-time stub.
 const NAMES: [&str; 3] = [
     "libcuda.so.1",
     "/usr/lib/wsl/lib/libcuda.so.1",
     "/run/opengl-driver/lib/libcuda.so.1",
 ];
 
-/// The address of one function: null before the driver is loaded, and when the driver
-/// lacks the function.
+/// The address of a function: null before the driver is loaded, and if the driver lacks the
+/// function.
 pub(crate) type Slot = AtomicPtr<c_void>;
 
-/// One function.
+/// A function of the driver.
 pub(crate) struct Entry {
     pub(crate) name: &'static CStr,
     pub(crate) slot: &'static Slot,
@@ -39,8 +38,8 @@ fn open() -> Result<(), LoadError> {
         match open_whole(name) {
             Ok(library) => {
                 fill(&library, &sys::entries());
-                // The driver has its own threads and callbacks; its code must stay loaded until the
-                // process ends.
+                // The driver has its own threads and callbacks, so its code must stay loaded until
+                // the process ends.
                 std::mem::forget(library);
                 return Ok(());
             }
@@ -55,15 +54,14 @@ fn open() -> Result<(), LoadError> {
     })
 }
 
-/// Opens a complete library that is a driver; else an error says what the file is.
+/// Opens a driver library; the error says what is wrong with an incomplete or foreign file.
 fn open_whole(name: &str) -> Result<Library, String> {
     if let Some(fault) = file::fault(name) {
         return Err(fault);
     }
-    // SAFETY: opening a library runs its initialisers. This is the CUDA
-    // driver by its well-known name, the very library that a program linked
-    // with it would have loaded before `main`, and its initialisers expect
-    // nothing of us.
+    // SAFETY: opening a library runs its initialisers. This is the CUDA driver under its well-known
+    // name, the same library that a program linked with it loads before `main`, and its
+    // initialisers require nothing of the caller.
     let library = unsafe { Library::open(Some(name), RTLD_NOW | RTLD_LOCAL) };
     let library = library.map_err(|error| describe(&error))?;
     if address(&library, c"cuInit").is_null() {
@@ -81,15 +79,15 @@ fn fill(library: &Library, entries: &[Entry]) {
     }
 }
 
-/// The address of a function, or null where the library lacks it.
+/// The address of a function, or null if the library lacks it.
 fn address(library: &Library, name: &CStr) -> *mut c_void {
-    // SAFETY: the symbol is taken as an address only, never dereferenced at
-    // the type named here; who calls it declares its type.
+    // SAFETY: the symbol is only used as an address, and never dereferenced as the type named here;
+    // whoever calls the function declares its type.
     unsafe { library.get::<*mut c_void>(name.to_bytes_with_nul()) }
         .map_or(std::ptr::null_mut(), |symbol| symbol.into_raw())
 }
 
-/// The dynamic linker's own words, which name the file.
+/// The dynamic linker's message, which names the file.
 fn describe(error: &libloading::Error) -> String {
     match error {
         libloading::Error::DlOpen { source, .. } => source.to_string(),

@@ -1,4 +1,4 @@
-//! The driver library: loading it, and calling it.
+//! Loads the driver library and declares its functions.
 
 mod file;
 mod library;

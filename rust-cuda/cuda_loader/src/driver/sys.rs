@@ -1,12 +1,12 @@
-//! Declarations of the driver API that keep result codes open and check that
-//! the function is there.
+//! Declares the driver API. A result code can be any number, and a call checks that the driver has
+//! the function.
 //!
-//! Names, parameters and numbers are those of the driver's header `cuda.h`; its documentation
-//! describes the functions. Every function returns [`CUresult::NOT_INITIALIZED`] before the driver
-//! library is loaded ([`load`](crate::load)) and [`CUresult::SYMBOL_MISSING`] when the installed
-//! driver does not have the function.
+//! Names, parameters and constants are those of the driver's header `cuda.h`; the driver's
+//! documentation describes the functions. Every function returns [`CUresult::NOT_INITIALIZED`]
+//! before the driver library is loaded ([`load`](crate::load)), and [`CUresult::SYMBOL_MISSING`] if
+//! the installed driver lacks the function.
 //!
-//! What the crate `cust` wraps is here, and what that needs.
+//! The module declares what the crate `cust` wraps or needs.
 
 #![allow(
     clippy::too_many_arguments,
@@ -20,7 +20,7 @@ use std::ffi::{CStr, c_char, c_int, c_uint, c_ulonglong, c_void};
 use std::fmt;
 use std::sync::atomic::Ordering;
 
-/// The result of a driver call: any number, whether or not it has a name here.
+/// The result of a driver call. It can be any number; some have a name here.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 #[must_use]
@@ -29,7 +29,7 @@ pub struct CUresult(pub u32);
 impl CUresult {
     /// The call succeeded.
     pub const SUCCESS: Self = Self(0);
-    /// The device cannot give that much memory.
+    /// The device does not have enough free memory.
     pub const OUT_OF_MEMORY: Self = Self(2);
     /// The driver is not loaded or `cuInit` was not called.
     pub const NOT_INITIALIZED: Self = Self(3);
@@ -37,7 +37,7 @@ impl CUresult {
     pub const DEINITIALIZED: Self = Self(4);
     /// There is no CUDA device.
     pub const NO_DEVICE: Self = Self(100);
-    /// The module is not one, or not for this device.
+    /// The image is not a module, or not for this device.
     pub const INVALID_IMAGE: Self = Self(200);
     /// No code in the module suits the device.
     pub const NO_BINARY_FOR_GPU: Self = Self(209);
@@ -49,7 +49,7 @@ impl CUresult {
     pub const UNSUPPORTED_PTX_VERSION: Self = Self(222);
     /// The driver was told not to compile PTX.
     pub const JIT_COMPILATION_DISABLED: Self = Self(223);
-    /// The source is none the compiler can read.
+    /// The compiler cannot read the source.
     pub const INVALID_SOURCE: Self = Self(300);
     /// There is no such kernel or global in the module.
     pub const NOT_FOUND: Self = Self(500);
@@ -57,9 +57,9 @@ impl CUresult {
     pub const NOT_READY: Self = Self(600);
     /// The device or the driver does not support the operation.
     pub const NOT_SUPPORTED: Self = Self(801);
-    /// Not the driver's: the installed driver does not have the function.
+    /// A code of this crate: the installed driver lacks the function.
     pub const SYMBOL_MISSING: Self = Self(0x4C4F_0001);
-    /// Not the driver's: it reported success, and its answer cannot be one.
+    /// A code of this crate: the driver reported success, but its answer is impossible.
     pub const INVALID_ANSWER: Self = Self(0x4C4F_0002);
 
     /// `Ok` for [`CUresult::SUCCESS`], the code itself as error otherwise.
@@ -111,13 +111,13 @@ impl CUresult {
 
     fn words(self, describe: unsafe fn(Self, *mut *const c_char) -> Self) -> Option<String> {
         let mut words = std::ptr::null();
-        // SAFETY: both functions take any code and write a pointer to a string
-        // that lives as long as the library, or null for codes that they do not know.
+        // SAFETY: both functions take any code, and write a pointer to a string that lives as long
+        // as the library, or null for unknown codes.
         let code = unsafe { describe(self, &raw mut words) };
         if code != Self::SUCCESS || words.is_null() {
             return None;
         }
-        // SAFETY: not null, so it is the string spoken of above.
+        // SAFETY: the pointer is not null, so it points to a string, as above.
         let words = unsafe { CStr::from_ptr(words) };
         Some(words.to_string_lossy().into_owned())
     }
@@ -137,13 +137,13 @@ impl fmt::Display for CUresult {
 
 impl std::error::Error for CUresult {}
 
-/// Number of a device, for the driver.
+/// The driver's number of a device.
 pub type CUdevice = c_int;
-/// Address in device memory.
+/// An address in device memory.
 pub type CUdeviceptr = u64;
-/// Texture as kernels take it.
+/// The handle of a texture, which kernels take.
 pub type CUtexObject = c_ulonglong;
-/// Surface as kernels take it.
+/// The handle of a surface, which kernels take.
 pub type CUsurfObject = c_ulonglong;
 
 macro_rules! handles {
@@ -154,14 +154,14 @@ macro_rules! handles {
         pub struct $name(pub *mut c_void);
 
         impl $name {
-            /// No object.
+            /// The handle of no object.
             pub const NULL: Self = Self(std::ptr::null_mut());
         }
 
-        // SAFETY: a handle is a number to look objects up by; it is only ever
-        // given back to the driver, whose functions may be called from any thread.
+        // SAFETY: a handle is a number that identifies an object. It is only passed to the driver,
+        // whose functions any thread may call.
         unsafe impl Send for $name {}
-        // SAFETY: as above; a shared handle offers nothing but its value.
+        // SAFETY: as above; a shared handle offers only its value.
         unsafe impl Sync for $name {}
     )*};
 }
@@ -179,35 +179,34 @@ handles! {
     CUevent;
     /// A memory pool.
     CUmemoryPool;
-    /// A graph, as captured.
+    /// A graph that is not yet ready to run.
     CUgraph;
-    /// A graph, ready to run.
+    /// A graph that is ready to run.
     CUgraphExec;
-    /// A piece of work in a graph.
+    /// A node of a graph.
     CUgraphNode;
     /// An array for textures and surfaces.
     CUarray;
-    /// A link in progress.
+    /// The state of a linker.
     CUlinkState;
 }
 
-/// Attributes for [`cuDeviceGetAttribute`], by the names they have behind
-/// `CU_DEVICE_ATTRIBUTE_`.
+/// Attributes for [`cuDeviceGetAttribute`]; their names follow `CU_DEVICE_ATTRIBUTE_`.
 pub mod device_attribute {
     use std::ffi::c_int;
-    /// Threads of a block at most.
+    /// The most threads of a block.
     pub const MAX_THREADS_PER_BLOCK: c_int = 1;
-    /// Threads of a block along x at most.
+    /// The most threads of a block along x.
     pub const MAX_BLOCK_DIM_X: c_int = 2;
-    /// Threads of a block along y at most.
+    /// The most threads of a block along y.
     pub const MAX_BLOCK_DIM_Y: c_int = 3;
-    /// Threads of a block along z at most.
+    /// The most threads of a block along z.
     pub const MAX_BLOCK_DIM_Z: c_int = 4;
-    /// Blocks of a grid along x at most.
+    /// The most blocks of a grid along x.
     pub const MAX_GRID_DIM_X: c_int = 5;
-    /// Blocks of a grid along y at most.
+    /// The most blocks of a grid along y.
     pub const MAX_GRID_DIM_Y: c_int = 6;
-    /// Blocks of a grid along z at most.
+    /// The most blocks of a grid along z.
     pub const MAX_GRID_DIM_Z: c_int = 7;
     /// Shared memory of a block, in bytes, without opting in.
     pub const MAX_SHARED_MEMORY_PER_BLOCK: c_int = 8;
@@ -215,27 +214,27 @@ pub mod device_attribute {
     pub const WARP_SIZE: c_int = 10;
     /// Required alignment of textures, in bytes.
     pub const TEXTURE_ALIGNMENT: c_int = 14;
-    /// Multiprocessors.
+    /// The number of multiprocessors.
     pub const MULTIPROCESSOR_COUNT: c_int = 16;
     /// Memory clock, in kHz.
     pub const MEMORY_CLOCK_RATE: c_int = 36;
     /// Width of the memory bus, in bits.
     pub const GLOBAL_MEMORY_BUS_WIDTH: c_int = 37;
-    /// Second-level cache, in bytes.
+    /// The size of the L2 cache, in bytes.
     pub const L2_CACHE_SIZE: c_int = 38;
     /// Threads that a multiprocessor can hold at a time.
     pub const MAX_THREADS_PER_MULTIPROCESSOR: c_int = 39;
     /// Required alignment of the rows of a pitched texture, in bytes.
     pub const TEXTURE_PITCH_ALIGNMENT: c_int = 51;
-    /// Elements in a row of a pitched texture at most.
+    /// The most elements in a row of a pitched texture.
     pub const MAXIMUM_TEXTURE2D_LINEAR_WIDTH: c_int = 70;
-    /// Rows of a pitched texture at most.
+    /// The most rows of a pitched texture.
     pub const MAXIMUM_TEXTURE2D_LINEAR_HEIGHT: c_int = 71;
-    /// Distance between rows of a pitched texture at most, in bytes.
+    /// The largest distance between rows of a pitched texture, in bytes.
     pub const MAXIMUM_TEXTURE2D_LINEAR_PITCH: c_int = 72;
-    /// Compute capability, in front of the dot.
+    /// The compute capability, before the dot.
     pub const COMPUTE_CAPABILITY_MAJOR: c_int = 75;
-    /// Compute capability, behind the dot.
+    /// The compute capability, after the dot.
     pub const COMPUTE_CAPABILITY_MINOR: c_int = 76;
     /// Shared memory of a block, in bytes, with opting in.
     pub const MAX_SHARED_MEMORY_PER_BLOCK_OPTIN: c_int = 97;
@@ -243,11 +242,11 @@ pub mod device_attribute {
     pub const MEMORY_POOLS_SUPPORTED: c_int = 115;
 }
 
-/// Attributes for [`cuFuncGetAttribute`] and [`cuFuncSetAttribute`], by the
-/// names they have behind `CU_FUNC_ATTRIBUTE_`.
+/// Attributes for [`cuFuncGetAttribute`] and [`cuFuncSetAttribute`]; their names follow
+/// `CU_FUNC_ATTRIBUTE_`.
 pub mod function_attribute {
     use std::ffi::c_int;
-    /// Threads of a block at most, given the registers the kernel needs.
+    /// The most threads of a block, given the kernel's registers.
     pub const MAX_THREADS_PER_BLOCK: c_int = 0;
     /// Static shared memory, in bytes.
     pub const SHARED_SIZE_BYTES: c_int = 1;
@@ -255,46 +254,48 @@ pub mod function_attribute {
     pub const LOCAL_SIZE_BYTES: c_int = 3;
     /// Registers of a thread.
     pub const NUM_REGS: c_int = 4;
-    /// Dynamic shared memory that launches may ask for, in bytes. Can be set.
+    /// The most dynamic shared memory that a launch may request, in bytes. Can be set.
     pub const MAX_DYNAMIC_SHARED_SIZE_BYTES: c_int = 8;
-    /// Share of the cache to use as shared memory, in percent. Can be set.
+    /// The share of the L1 cache to use as shared memory, in percent. Can be set.
     pub const PREFERRED_SHARED_MEMORY_CARVEOUT: c_int = 9;
     /// Whether clusters beyond 8 blocks are allowed. Can be set.
     pub const NON_PORTABLE_CLUSTER_SIZE_ALLOWED: c_int = 14;
 }
 
-/// Options for [`cuModuleLoadDataEx`], by the names they have behind `CU_JIT_`.
+/// Options for [`cuModuleLoadDataEx`]; their names follow `CU_JIT_`.
 pub mod jit_option {
     use std::ffi::c_uint;
-    /// Registers of a thread at most.
+    /// The most registers of a thread.
     pub const MAX_REGISTERS: c_uint = 0;
-    /// Buffer for what the compiler has to say.
+    /// A buffer for the compiler's information log.
     pub const INFO_LOG_BUFFER: c_uint = 3;
-    /// Its size in bytes; afterwards, bytes written.
+    /// The size of the buffer in bytes; after the call, the bytes written.
     pub const INFO_LOG_BUFFER_SIZE_BYTES: c_uint = 4;
-    /// Buffer for what the compiler complains about.
+    /// A buffer for the compiler's error log.
     pub const ERROR_LOG_BUFFER: c_uint = 5;
-    /// Its size in bytes; afterwards, bytes written.
+    /// The size of the buffer in bytes; after the call, the bytes written.
     pub const ERROR_LOG_BUFFER_SIZE_BYTES: c_uint = 6;
-    /// 0 to 4.
+    /// The optimisation level, 0 to 4.
     pub const OPTIMIZATION_LEVEL: c_uint = 7;
     /// Compiles for the device of the current context.
     pub const TARGET_FROM_CUCONTEXT: c_uint = 8;
     /// The compute capability to compile for, as 10 × major + minor.
     pub const TARGET: c_uint = 9;
-    /// 0: PTX, 1: code for an older device, where a fat binary has none for the very one.
+    /// What to use if a fat binary has no code for exactly this device. 0: PTX; 1: code for an
+    /// older device.
     pub const FALLBACK_STRATEGY: c_uint = 10;
-    /// Whether debuggers find their way.
+    /// Whether to generate debug information.
     pub const GENERATE_DEBUG_INFO: c_uint = 11;
-    /// Whether line numbers are kept for profilers.
+    /// Whether to generate line information for profilers.
     pub const GENERATE_LINE_INFO: c_uint = 13;
 }
 
 /// `CU_STREAM_NON_BLOCKING`: the stream does not wait for the legacy default stream.
 pub const STREAM_NON_BLOCKING: c_uint = 1;
-/// `CU_STREAM_CAPTURE_MODE_THREAD_LOCAL`: only this thread's calls may not disturb the capture.
+/// `CU_STREAM_CAPTURE_MODE_THREAD_LOCAL`: the driver rejects calls that are not allowed in a
+/// capture, of this thread only.
 pub const STREAM_CAPTURE_MODE_THREAD_LOCAL: c_uint = 1;
-/// `CU_EVENT_DEFAULT`: events that measure time.
+/// `CU_EVENT_DEFAULT`: events that record the time.
 pub const EVENT_DEFAULT: c_uint = 0;
 /// `CU_MEMPOOL_ATTR_RELEASE_THRESHOLD`: bytes a pool keeps when it is synchronised; a `u64`.
 pub const MEMPOOL_RELEASE_THRESHOLD: c_uint = 4;
@@ -327,13 +328,13 @@ pub const LAUNCH_ATTRIBUTE_COOPERATIVE: c_uint = 2;
 /// `CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION`: blocks of a cluster, three `u32`.
 pub const LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION: c_uint = 4;
 
-/// What a memory pool is made of.
+/// The properties of a memory pool.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct CUmemPoolProps {
     /// [`MEM_ALLOCATION_TYPE_PINNED`].
     pub allocType: c_uint,
-    /// How it may be exported; 0: not at all.
+    /// How other processes may use it; 0: not at all.
     pub handleTypes: c_uint,
     /// [`MEM_LOCATION_TYPE_DEVICE`].
     pub locationType: c_uint,
@@ -341,11 +342,11 @@ pub struct CUmemPoolProps {
     pub locationId: c_int,
     /// Null.
     pub win32SecurityAttributes: *mut c_void,
-    /// Zeros, which mean the defaults of what newer drivers keep there.
+    /// Zeros: the defaults of fields of newer drivers.
     pub reserved: [u8; 64],
 }
 
-/// How a device may reach memory.
+/// The access of a device to memory.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct CUmemAccessDesc {
@@ -367,13 +368,13 @@ pub struct CUDA_MEMCPY2D {
     pub srcY: usize,
     /// [`MEMORYTYPE_HOST`] or [`MEMORYTYPE_DEVICE`].
     pub srcMemoryType: c_uint,
-    /// Where, for host memory.
+    /// The address, for host memory.
     pub srcHost: *const c_void,
-    /// Where, for device memory.
+    /// The address, for device memory.
     pub srcDevice: CUdeviceptr,
-    /// Where, for an array.
+    /// The array, for an array.
     pub srcArray: CUarray,
-    /// Bytes from row to row.
+    /// Bytes from the start of a row to the next.
     pub srcPitch: usize,
     /// First byte of each row.
     pub dstXInBytes: usize,
@@ -381,33 +382,33 @@ pub struct CUDA_MEMCPY2D {
     pub dstY: usize,
     /// [`MEMORYTYPE_HOST`] or [`MEMORYTYPE_DEVICE`].
     pub dstMemoryType: c_uint,
-    /// Where, for host memory.
+    /// The address, for host memory.
     pub dstHost: *mut c_void,
-    /// Where, for device memory.
+    /// The address, for device memory.
     pub dstDevice: CUdeviceptr,
-    /// Where, for an array.
+    /// The array, for an array.
     pub dstArray: CUarray,
-    /// Bytes from row to row.
+    /// Bytes from the start of a row to the next.
     pub dstPitch: usize,
-    /// Bytes of a row that are copied.
+    /// Bytes to copy per row.
     pub WidthInBytes: usize,
-    /// Rows that are copied.
+    /// Rows to copy.
     pub Height: usize,
 }
 
-/// What a texture or a surface reads.
+/// The memory of a texture or a surface.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct CUDA_RESOURCE_DESC {
     /// [`RESOURCE_TYPE_ARRAY`] or [`RESOURCE_TYPE_PITCH2D`].
     pub resType: c_uint,
-    /// Where it lies.
+    /// The resource itself.
     pub res: CUDA_RESOURCE_DESC_res,
     /// 0.
     pub flags: c_uint,
 }
 
-/// Where the elements of a texture lie: the kinds of resource share the space.
+/// The resource of a texture: a union of its kinds.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub union CUDA_RESOURCE_DESC_res {
@@ -419,7 +420,7 @@ pub union CUDA_RESOURCE_DESC_res {
 
 /// Rows of elements in linear memory.
 ///
-/// The size is that of the union it is a part of in `cuda.h`, 128 bytes.
+/// Its size is 128 bytes, as of the union in `cuda.h` that contains it.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct CUDA_RESOURCE_DESC_pitch2D {
@@ -433,7 +434,7 @@ pub struct CUDA_RESOURCE_DESC_pitch2D {
     pub width: usize,
     /// Rows.
     pub height: usize,
-    /// Bytes from row to row.
+    /// Bytes from the start of a row to the next.
     pub pitchInBytes: usize,
     /// Zeros: the rest of the union.
     pub reserved: [u64; 11],
@@ -452,7 +453,7 @@ impl CUDA_RESOURCE_DESC_pitch2D {
     };
 }
 
-/// How a texture reads.
+/// The properties of a texture.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct CUDA_TEXTURE_DESC {
@@ -460,7 +461,7 @@ pub struct CUDA_TEXTURE_DESC {
     pub addressMode: [c_uint; 3],
     /// [`TR_FILTER_MODE_POINT`].
     pub filterMode: c_uint,
-    /// 0: coordinates count elements, elements are returned as they are.
+    /// 0: coordinates count elements, and reads return elements unchanged.
     pub flags: c_uint,
     /// 0.
     pub maxAnisotropy: c_uint,
@@ -492,15 +493,15 @@ pub struct CUDA_MEMCPY3D {
     pub srcLOD: usize,
     /// [`MEMORYTYPE_HOST`], [`MEMORYTYPE_DEVICE`] or [`MEMORYTYPE_ARRAY`].
     pub srcMemoryType: c_uint,
-    /// Where, for host memory.
+    /// The address, for host memory.
     pub srcHost: *const c_void,
-    /// Where, for device memory.
+    /// The address, for device memory.
     pub srcDevice: CUdeviceptr,
-    /// Where, for an array.
+    /// The array, for an array.
     pub srcArray: CUarray,
     /// Null.
     pub reserved0: *mut c_void,
-    /// Bytes from row to row.
+    /// Bytes from the start of a row to the next.
     pub srcPitch: usize,
     /// Rows of a plane.
     pub srcHeight: usize,
@@ -514,27 +515,27 @@ pub struct CUDA_MEMCPY3D {
     pub dstLOD: usize,
     /// [`MEMORYTYPE_HOST`], [`MEMORYTYPE_DEVICE`] or [`MEMORYTYPE_ARRAY`].
     pub dstMemoryType: c_uint,
-    /// Where, for host memory.
+    /// The address, for host memory.
     pub dstHost: *mut c_void,
-    /// Where, for device memory.
+    /// The address, for device memory.
     pub dstDevice: CUdeviceptr,
-    /// Where, for an array.
+    /// The array, for an array.
     pub dstArray: CUarray,
     /// Null.
     pub reserved1: *mut c_void,
-    /// Bytes from row to row.
+    /// Bytes from the start of a row to the next.
     pub dstPitch: usize,
     /// Rows of a plane.
     pub dstHeight: usize,
-    /// Bytes of a row that are copied.
+    /// Bytes to copy per row.
     pub WidthInBytes: usize,
-    /// Rows that are copied.
+    /// Rows to copy.
     pub Height: usize,
-    /// Planes that are copied.
+    /// Planes to copy.
     pub Depth: usize,
 }
 
-/// What an array is.
+/// The description of an array.
 #[derive(Debug, Clone, Copy, Default)]
 #[repr(C)]
 pub struct CUDA_ARRAY3D_DESCRIPTOR {
@@ -552,7 +553,7 @@ pub struct CUDA_ARRAY3D_DESCRIPTOR {
     pub Flags: c_uint,
 }
 
-/// How the elements of a texture are looked at.
+/// A view of the resource: the format and the part that a texture reads.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct CUDA_RESOURCE_VIEW_DESC {
@@ -576,7 +577,7 @@ pub struct CUDA_RESOURCE_VIEW_DESC {
     pub reserved: [c_uint; 16],
 }
 
-/// A launch as a piece of work in a graph.
+/// A kernel launch as a node of a graph.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct CUDA_KERNEL_NODE_PARAMS {
@@ -614,7 +615,7 @@ pub struct CUlaunchAttribute {
     pub value: [u64; 8],
 }
 
-/// The geometry of [`cuLaunchKernelEx`].
+/// The launch configuration of [`cuLaunchKernelEx`].
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct CUlaunchConfig {
@@ -632,11 +633,11 @@ pub struct CUlaunchConfig {
     pub blockDimZ: c_uint,
     /// Dynamic shared memory of a block, in bytes.
     pub sharedMemBytes: c_uint,
-    /// Where it is queued.
+    /// The stream.
     pub hStream: CUstream,
     /// `numAttrs` options.
     pub attrs: *mut CUlaunchAttribute,
-    /// How many there are.
+    /// The number of options.
     pub numAttrs: c_uint,
 }
 
@@ -647,7 +648,7 @@ macro_rules! functions {
             $(pub(super) static $name: super::Slot = super::Slot::new(std::ptr::null_mut());)*
         }
 
-        /// The functions, for the loader to fill in.
+        /// The slots of all functions, for the loader to fill.
         pub(crate) fn entries() -> Vec<Entry> {
             vec![$(Entry {
                 name: const {
@@ -668,16 +669,16 @@ macro_rules! functions {
             ///
             /// # Safety
             ///
-            /// As the driver's documentation demands of this function: pointers
-            /// point to what it reads and writes, handles are alive.
+            /// The conditions in the driver's documentation of this function: pointers point to the
+            /// data that it reads and writes, and handles are alive.
             pub unsafe fn $name($($argument: $type),*) -> CUresult {
                 let address = slots::$name.load(Ordering::Acquire);
                 if address.is_null() {
                     return unavailable();
                 }
-                // SAFETY: the address is that of the driver's function of this
-                // name, and the type is what `cuda.h` declares it with; the
-                // result code is any number, and so is `CUresult`.
+                // SAFETY: the address belongs to the driver's function of this name, and the type
+                // is its declaration in `cuda.h`. The result code can be any number, and so can a
+                // `CUresult`.
                 let function = unsafe {
                     std::mem::transmute::<
                         *mut c_void,
@@ -691,9 +692,9 @@ macro_rules! functions {
     };
 }
 
-/// Why a slot is empty.
+/// The reason why a slot is empty.
 fn unavailable() -> CUresult {
-    // Nothing without this one is loaded as a driver.
+    // A library without this function is not loaded as a driver.
     if slots::cuInit.load(Ordering::Acquire).is_null() {
         CUresult::NOT_INITIALIZED
     } else {
@@ -719,38 +720,39 @@ functions! {
     fn cuInit(flags: c_uint);
     /// The CUDA version the driver supports, as 1000 × major + 10 × minor.
     fn cuDriverGetVersion(driverVersion: *mut c_int);
-    /// How many devices there are.
+    /// The number of devices.
     fn cuDeviceGetCount(count: *mut c_int);
-    /// A device's name, which ends in a zero byte, into `len` bytes.
+    /// Writes a device's name, which ends in a zero byte, to `len` bytes.
     fn cuDeviceGetName(name: *mut c_char, len: c_int, dev: CUdevice);
     /// One of [`device_attribute`].
     fn cuDeviceGetAttribute(pi: *mut c_int, attrib: c_int, dev: CUdevice);
-    /// Whether a device can reach the memory of another one.
+    /// Whether a device can access the memory of another one.
     fn cuDeviceCanAccessPeer(canAccessPeer: *mut c_int, dev: CUdevice, peerDev: CUdevice);
-    /// The number of a device for the driver, from its number among the visible ones.
+    /// The driver's number of a device, from its number among the visible devices.
     fn cuDeviceGet(device: *mut CUdevice, ordinal: c_int);
     /// A device's memory, in bytes.
     fn cuDeviceTotalMem_v2(bytes: *mut usize, dev: CUdevice);
-    /// Makes a device's primary context, or counts one more user of it.
+    /// Makes a device's primary context, or increments the number of its users.
     fn cuDevicePrimaryCtxRetain(pctx: *mut CUcontext, dev: CUdevice);
-    /// Counts one user less of a device's primary context; without users it goes.
+    /// Decrements the number of users of a device's primary context; without users the driver
+    /// destroys it.
     fn cuDevicePrimaryCtxRelease_v2(dev: CUdevice);
-    /// Destroys what a device's primary context holds, whoever uses it.
+    /// Destroys everything in a device's primary context, even if others use it.
     fn cuDevicePrimaryCtxReset_v2(dev: CUdevice);
-    /// Sets how a device's primary context waits.
+    /// Sets the flags of a device's primary context, such as how threads wait.
     fn cuDevicePrimaryCtxSetFlags_v2(dev: CUdevice, flags: c_uint);
-    /// Greatest and least priority of streams, of the current context.
+    /// The lowest and the highest stream priority of the current context.
     fn cuCtxGetStreamPriorityRange(leastPriority: *mut c_int, greatestPriority: *mut c_int);
 
-    /// Makes a context, and makes it current above the present one.
+    /// Makes a context, and pushes it on the thread's stack.
     fn cuCtxCreate_v2(pctx: *mut CUcontext, flags: c_uint, dev: CUdevice);
-    /// Destroys a context and what it holds.
+    /// Destroys a context and everything in it.
     fn cuCtxDestroy_v2(ctx: CUcontext);
-    /// The version of the interface that a context was made with.
+    /// The version of the driver interface with which a context was made.
     fn cuCtxGetApiVersion(ctx: CUcontext, version: *mut c_uint);
-    /// How the current context divides the first-level cache.
+    /// How the current context divides the L1 cache.
     fn cuCtxGetCacheConfig(pconfig: *mut c_uint);
-    /// Sets how the current context divides the first-level cache.
+    /// Sets how the current context divides the L1 cache.
     fn cuCtxSetCacheConfig(config: c_uint);
     /// The device of the current context.
     fn cuCtxGetDevice(device: *mut CUdevice);
@@ -760,27 +762,27 @@ functions! {
     fn cuCtxGetLimit(pvalue: *mut usize, limit: c_uint);
     /// Sets a limit of the current context.
     fn cuCtxSetLimit(limit: c_uint, value: usize);
-    /// The banks of shared memory, of the current context.
+    /// The bank width of shared memory, of the current context.
     fn cuCtxGetSharedMemConfig(pConfig: *mut c_uint);
-    /// Sets the banks of shared memory, of the current context.
+    /// Sets the bank width of shared memory, of the current context.
     fn cuCtxSetSharedMemConfig(config: c_uint);
     /// Waits for all work of the current context.
     fn cuCtxSynchronize();
 
     /// The calling thread's current context.
     fn cuCtxGetCurrent(pctx: *mut CUcontext);
-    /// Makes a context current, in place of the present one.
+    /// Makes a context current, instead of the previous one.
     fn cuCtxSetCurrent(ctx: CUcontext);
-    /// Makes a context current, above the present one.
+    /// Pushes a context on the thread's stack, which makes it current.
     fn cuCtxPushCurrent_v2(ctx: CUcontext);
-    /// Makes the context below current again.
+    /// Pops the current context from the thread's stack.
     fn cuCtxPopCurrent_v2(pctx: *mut CUcontext);
 
     /// Free and total memory of the current context's device, in bytes.
     fn cuMemGetInfo_v2(free: *mut usize, total: *mut usize);
-    /// Allocates device memory; waits for the device.
+    /// Allocates device memory, and waits for the device.
     fn cuMemAlloc_v2(dptr: *mut CUdeviceptr, bytesize: usize);
-    /// Frees device memory; waits for the device.
+    /// Frees device memory, and waits for the device.
     fn cuMemFree_v2(dptr: CUdeviceptr);
     /// Makes a memory pool.
     fn cuMemPoolCreate(pool: *mut CUmemoryPool, poolProps: *const CUmemPoolProps);
@@ -788,9 +790,9 @@ functions! {
     fn cuMemPoolDestroy(pool: CUmemoryPool);
     /// Sets an attribute of a memory pool.
     fn cuMemPoolSetAttribute(pool: CUmemoryPool, attr: c_uint, value: *mut c_void);
-    /// Lets devices reach the memory of a pool.
+    /// Gives devices access to the memory of a pool.
     fn cuMemPoolSetAccess(pool: CUmemoryPool, map: *const CUmemAccessDesc, count: usize);
-    /// Gives memory that a pool does not use back to the device.
+    /// Returns unused memory of a pool to the device.
     fn cuMemPoolTrimTo(pool: CUmemoryPool, minBytesToKeep: usize);
     /// Allocates device memory from a pool, in stream order.
     fn cuMemAllocFromPoolAsync(
@@ -803,23 +805,23 @@ functions! {
     fn cuMemFreeAsync(dptr: CUdeviceptr, hStream: CUstream);
     /// Allocates device memory from the device's own pool, in stream order.
     fn cuMemAllocAsync(dptr: *mut CUdeviceptr, bytesize: usize, hStream: CUstream);
-    /// Allocates memory that host and device share.
+    /// Allocates unified memory.
     fn cuMemAllocManaged(dptr: *mut CUdeviceptr, bytesize: usize, flags: c_uint);
-    /// Allocates page-locked memory of the host.
+    /// Allocates page-locked host memory.
     fn cuMemAllocHost_v2(pp: *mut *mut c_void, bytesize: usize);
-    /// Frees page-locked memory of the host.
+    /// Frees page-locked host memory.
     fn cuMemFreeHost(p: *mut c_void);
-    /// Moves shared memory to a device, or to the host with -1.
+    /// Moves unified memory to a device, or to the host with -1.
     fn cuMemPrefetchAsync(devPtr: CUdeviceptr, count: usize, dstDevice: CUdevice, hStream: CUstream);
-    /// Tells the driver how shared memory will be used.
+    /// Tells the driver how unified memory will be used.
     fn cuMemAdvise(devPtr: CUdeviceptr, count: usize, advice: c_uint, device: CUdevice);
-    /// Copies from the host to the device, and waits for it.
+    /// Copies from the host to the device, and waits.
     fn cuMemcpyHtoD_v2(dstDevice: CUdeviceptr, srcHost: *const c_void, ByteCount: usize);
-    /// Copies from the device to the host, and waits for it.
+    /// Copies from the device to the host, and waits.
     fn cuMemcpyDtoH_v2(dstHost: *mut c_void, srcDevice: CUdeviceptr, ByteCount: usize);
     /// Copies on the device.
     fn cuMemcpyDtoD_v2(dstDevice: CUdeviceptr, srcDevice: CUdeviceptr, ByteCount: usize);
-    /// Copies boxes, and waits for it where the host has a part in it.
+    /// Copies boxes, and waits if one side is host memory.
     fn cuMemcpy3D_v2(pCopy: *const CUDA_MEMCPY3D);
     /// Fills with a byte.
     fn cuMemsetD8_v2(dstDevice: CUdeviceptr, uc: u8, N: usize);
@@ -835,7 +837,7 @@ functions! {
         pHandle: *mut CUarray,
         pAllocateArray: *const CUDA_ARRAY3D_DESCRIPTOR,
     );
-    /// What an array is.
+    /// The description of an array.
     fn cuArray3DGetDescriptor_v2(
         pArrayDescriptor: *mut CUDA_ARRAY3D_DESCRIPTOR,
         hArray: CUarray,
@@ -863,7 +865,7 @@ functions! {
         ByteCount: usize,
         hStream: CUstream,
     );
-    /// Copies from the memory of one context to that of another.
+    /// Copies from the memory of one context to the memory of another.
     fn cuMemcpyPeerAsync(
         dstDevice: CUdeviceptr,
         dstContext: CUcontext,
@@ -898,7 +900,7 @@ functions! {
         optionValues: *mut *mut c_void,
         stateOut: *mut CUlinkState,
     );
-    /// Adds code to what is linked.
+    /// Adds code to a linker.
     fn cuLinkAddData_v2(
         state: CUlinkState,
         r#type: c_uint,
@@ -909,9 +911,9 @@ functions! {
         options: *mut c_uint,
         optionValues: *mut *mut c_void,
     );
-    /// Links. The result is the state's own.
+    /// Links. The linker state owns the result.
     fn cuLinkComplete(state: CUlinkState, cubinOut: *mut *mut c_void, sizeOut: *mut usize);
-    /// Ends linking.
+    /// Destroys a linker state.
     fn cuLinkDestroy(state: CUlinkState);
     /// A kernel of a module, by name.
     fn cuModuleGetFunction(hfunc: *mut CUfunction, hmod: CUmodule, name: *const c_char);
@@ -927,18 +929,19 @@ functions! {
     fn cuFuncGetAttribute(pi: *mut c_int, attrib: c_int, hfunc: CUfunction);
     /// Sets one of [`function_attribute`].
     fn cuFuncSetAttribute(hfunc: CUfunction, attrib: c_int, value: c_int);
-    /// Sets how a kernel divides the first-level cache.
+    /// Sets how a kernel divides the L1 cache.
     fn cuFuncSetCacheConfig(hfunc: CUfunction, config: c_uint);
-    /// Sets the banks of shared memory for a kernel.
+    /// Sets the bank width of shared memory for a kernel.
     fn cuFuncSetSharedMemConfig(hfunc: CUfunction, config: c_uint);
-    /// Dynamic shared memory that blocks may have, so many of them on a multiprocessor.
+    /// The most dynamic shared memory of a block so that a number of blocks fit on a
+    /// multiprocessor.
     fn cuOccupancyAvailableDynamicSMemPerBlock(
         dynamicSmemSize: *mut usize,
         func: CUfunction,
         numBlocks: c_int,
         blockSize: c_int,
     );
-    /// A block that fills the device, and the least grid of such blocks that does.
+    /// The block size that fills the device, and the smallest grid of such blocks that does.
     fn cuOccupancyMaxPotentialBlockSize(
         minGridSize: *mut c_int,
         blockSize: *mut c_int,
@@ -947,14 +950,14 @@ functions! {
         dynamicSMemSize: usize,
         blockSizeLimit: c_int,
     );
-    /// How many blocks of a kernel fit on a multiprocessor.
+    /// The number of blocks of a kernel that fit on a multiprocessor.
     fn cuOccupancyMaxActiveBlocksPerMultiprocessor(
         numBlocks: *mut c_int,
         func: CUfunction,
         blockSize: c_int,
         dynamicSMemSize: usize,
     );
-    /// How many clusters of a launch fit on the device. CUDA 11.8.
+    /// The number of clusters of a launch that fit on the device. CUDA 11.8.
     fn cuOccupancyMaxActiveClusters(
         numClusters: *mut c_int,
         func: CUfunction,
@@ -984,29 +987,29 @@ functions! {
 
     /// Makes a stream.
     fn cuStreamCreate(phStream: *mut CUstream, Flags: c_uint);
-    /// Makes a stream of a priority.
+    /// Makes a stream with a priority.
     fn cuStreamCreateWithPriority(phStream: *mut CUstream, flags: c_uint, priority: c_int);
-    /// How a stream was made.
+    /// The flags of a stream.
     fn cuStreamGetFlags(hStream: CUstream, flags: *mut c_uint);
     /// A stream's priority.
     fn cuStreamGetPriority(hStream: CUstream, priority: *mut c_int);
     /// Whether a stream's work is done.
     fn cuStreamQuery(hStream: CUstream);
-    /// Calls a function of the host behind the work of a stream.
+    /// Calls a host function after the earlier work of a stream.
     fn cuLaunchHostFunc(
         hStream: CUstream,
         r#fn: unsafe extern "C" fn(*mut c_void),
         userData: *mut c_void,
     );
-    /// Destroys a stream, once its work is done.
+    /// Destroys a stream once its work has ended.
     fn cuStreamDestroy_v2(hStream: CUstream);
     /// Waits for the work of a stream.
     fn cuStreamSynchronize(hStream: CUstream);
     /// Makes a stream wait for an event.
     fn cuStreamWaitEvent(hStream: CUstream, hEvent: CUevent, Flags: c_uint);
-    /// Starts recording a stream's work instead of doing it.
+    /// Begins a capture: the driver records a stream's work and does not run it.
     fn cuStreamBeginCapture_v2(hStream: CUstream, mode: c_uint);
-    /// Ends recording, with a graph.
+    /// Ends a capture, and returns its graph.
     fn cuStreamEndCapture(hStream: CUstream, phGraph: *mut CUgraph);
     /// Makes a graph ready to run. CUDA 11.4.
     fn cuGraphInstantiateWithFlags(
@@ -1020,7 +1023,7 @@ functions! {
     fn cuGraphDestroy(hGraph: CUgraph);
     /// Makes an empty graph.
     fn cuGraphCreate(phGraph: *mut CUgraph, flags: c_uint);
-    /// Adds a launch to a graph, behind others.
+    /// Adds a kernel launch to a graph, after other nodes.
     fn cuGraphAddKernelNode(
         phGraphNode: *mut CUgraphNode,
         hGraph: CUgraph,
@@ -1028,33 +1031,33 @@ functions! {
         numDependencies: usize,
         nodeParams: *const CUDA_KERNEL_NODE_PARAMS,
     );
-    /// The pieces of work in a graph.
+    /// The nodes of a graph.
     fn cuGraphGetNodes(hGraph: CUgraph, nodes: *mut CUgraphNode, numNodes: *mut usize);
-    /// Which piece of work comes behind which.
+    /// The edges of a graph: which node waits for which.
     fn cuGraphGetEdges(
         hGraph: CUgraph,
         from: *mut CUgraphNode,
         to: *mut CUgraphNode,
         numEdges: *mut usize,
     );
-    /// What kind of work it is.
+    /// The kind of a node.
     fn cuGraphNodeGetType(hNode: CUgraphNode, r#type: *mut c_uint);
     /// Writes a graph in the language of Graphviz. CUDA 11.3.
     fn cuGraphDebugDotPrint(hGraph: CUgraph, path: *const c_char, flags: c_uint);
-    /// Destroys what [`cuGraphInstantiateWithFlags`] made.
+    /// Destroys a graph made by [`cuGraphInstantiateWithFlags`].
     fn cuGraphExecDestroy(hGraphExec: CUgraphExec);
 
     /// Makes an event.
     fn cuEventCreate(phEvent: *mut CUevent, Flags: c_uint);
     /// Destroys an event.
     fn cuEventDestroy_v2(hEvent: CUevent);
-    /// Puts an event behind the work of a stream.
+    /// Records an event after the earlier work of a stream.
     fn cuEventRecord(hEvent: CUevent, hStream: CUstream);
     /// Waits for an event.
     fn cuEventSynchronize(hEvent: CUevent);
-    /// Whether the work in front of an event is done.
+    /// Whether the work before an event is done.
     fn cuEventQuery(hEvent: CUevent);
-    /// Milliseconds between two events.
+    /// The milliseconds between two events.
     fn cuEventElapsedTime(pMilliseconds: *mut f32, hStart: CUevent, hEnd: CUevent);
 
     /// Makes a texture.
@@ -1072,8 +1075,8 @@ functions! {
     fn cuSurfObjectDestroy(surfObject: CUsurfObject);
 }
 
-// The driver reads these: sizes, and where fields lie behind padding, as a C compiler
-// lays out the types of `cuda.h` on a 64-bit platform.
+// Checks the layout of the types that the driver reads, their sizes and the offsets of fields after
+// padding, against the layout of `cuda.h` on a 64-bit platform.
 const _: () = {
     use std::mem::offset_of;
 

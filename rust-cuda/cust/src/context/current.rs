@@ -17,7 +17,7 @@ macro_rules! choices {
         }
 
         impl $name {
-            /// The choice of this number, or an error for one that is not known here.
+            /// The value with this number, or an error if this crate does not know the number.
             fn from_number(number: c_uint) -> CudaResult<Self> {
                 match number {
                     $($number => Ok(Self::$variant),)*
@@ -29,15 +29,15 @@ macro_rules! choices {
 }
 
 choices! {
-    /// How the first-level cache is divided between cache and shared memory.
+    /// How the L1 cache is divided between cache and shared memory.
     CacheConfig {
-        /// As the driver thinks best.
+        /// The driver chooses.
         PreferNone = 0,
         /// More shared memory.
         PreferShared = 1,
         /// More cache.
         PreferL1 = 2,
-        /// As much of either.
+        /// The same amount of both.
         PreferEqual = 3,
     }
 }
@@ -45,7 +45,7 @@ choices! {
 choices! {
     /// How wide the banks of shared memory are.
     SharedMemoryConfig {
-        /// As the device has them.
+        /// The default of the device.
         DefaultBankSize = 0,
         /// Four bytes.
         FourByteBankSize = 1,
@@ -65,62 +65,62 @@ pub enum ResourceLimit {
     PrintfFifoSize = 1,
     /// Bytes of the heap of a kernel's `malloc`.
     MallocHeapSize = 2,
-    /// How deeply kernels that launch kernels may wait for them.
+    /// The nesting depth to which kernels may wait for kernels that they launch.
     DeviceRuntimeSynchronizeDepth = 3,
-    /// Launches by kernels that may wait to be run.
+    /// The number of launches by kernels that may be pending.
     DeviceRuntimePendingLaunchCount = 4,
-    /// Bytes that the second-level cache fetches at a time.
+    /// Bytes that the L2 cache fetches at a time.
     MaxL2FetchGranularity = 5,
 }
 
-/// The priorities that streams may have. Smaller numbers go first.
+/// The range of stream priorities. A smaller number is a higher priority.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct StreamPriorityRange {
-    /// Goes last.
+    /// The lowest priority.
     pub least: i32,
-    /// Goes first.
+    /// The highest priority.
     pub greatest: i32,
 }
 
 /// The context that is current on this thread.
 ///
-/// All functions fail with [`CudaError::InvalidContext`] where there is none.
+/// All functions fail with [`CudaError::InvalidContext`] if there is none.
 #[derive(Debug)]
 pub struct CurrentContext;
 
 impl CurrentContext {
-    /// How kernels without a setting of their own divide the first-level cache.
+    /// How kernels without their own setting divide the L1 cache.
     ///
     /// # Errors
     ///
     /// The error that the driver reports.
     pub fn get_cache_config() -> CudaResult<CacheConfig> {
         let mut config = 0;
-        // SAFETY: the pointer is good for one number.
+        // SAFETY: the pointer is valid for one number.
         unsafe { sys::cuCtxGetCacheConfig(&raw mut config) }.to_result()?;
         CacheConfig::from_number(config)
     }
 
-    /// The device.
+    /// The device of the context.
     ///
     /// # Errors
     ///
     /// The error that the driver reports.
     pub fn get_device() -> CudaResult<Device> {
         let mut device = 0;
-        // SAFETY: the pointer is good for one number.
+        // SAFETY: the pointer is valid for one number.
         unsafe { sys::cuCtxGetDevice(&raw mut device) }.to_result()?;
         Ok(Device { device })
     }
 
-    /// The flags that it was made with.
+    /// The flags with which it was made.
     ///
     /// # Errors
     ///
     /// The error that the driver reports.
     pub fn get_flags() -> CudaResult<ContextFlags> {
         let mut flags = 0;
-        // SAFETY: the pointer is good for one number.
+        // SAFETY: the pointer is valid for one number.
         unsafe { sys::cuCtxGetFlags(&raw mut flags) }.to_result()?;
         Ok(ContextFlags::from_bits_truncate(flags))
     }
@@ -129,27 +129,27 @@ impl CurrentContext {
     ///
     /// # Errors
     ///
-    /// [`CudaError::UnsupportedLimit`], or what else the driver says.
+    /// [`CudaError::UnsupportedLimit`], or another error of the driver.
     pub fn get_resource_limit(resource: ResourceLimit) -> CudaResult<usize> {
         let mut limit = 0;
-        // SAFETY: the pointer is good for one size.
+        // SAFETY: the pointer is valid for one size.
         unsafe { sys::cuCtxGetLimit(&raw mut limit, resource as c_uint) }.to_result()?;
         Ok(limit)
     }
 
-    /// The banks of shared memory.
+    /// The bank width of shared memory.
     ///
     /// # Errors
     ///
     /// The error that the driver reports.
     pub fn get_shared_memory_config() -> CudaResult<SharedMemoryConfig> {
         let mut config = 0;
-        // SAFETY: the pointer is good for one number.
+        // SAFETY: the pointer is valid for one number.
         unsafe { sys::cuCtxGetSharedMemConfig(&raw mut config) }.to_result()?;
         SharedMemoryConfig::from_number(config)
     }
 
-    /// The priorities that its streams may have.
+    /// The range of priorities of its streams.
     ///
     /// # Errors
     ///
@@ -159,19 +159,19 @@ impl CurrentContext {
             least: 0,
             greatest: 0,
         };
-        // SAFETY: the pointers are good for one number each.
+        // SAFETY: the pointers are valid for one number each.
         unsafe { sys::cuCtxGetStreamPriorityRange(&raw mut range.least, &raw mut range.greatest) }
             .to_result()?;
         Ok(range)
     }
 
-    /// Sets how kernels divide the first-level cache that do not say it themselves.
+    /// Sets how kernels without their own setting divide the L1 cache.
     ///
     /// # Errors
     ///
     /// The error that the driver reports.
     pub fn set_cache_config(cfg: CacheConfig) -> CudaResult<()> {
-        // SAFETY: takes a number.
+        // SAFETY: the argument is a number.
         unsafe { sys::cuCtxSetCacheConfig(cfg as c_uint) }.to_result()
     }
 
@@ -179,30 +179,30 @@ impl CurrentContext {
     ///
     /// # Errors
     ///
-    /// [`CudaError::UnsupportedLimit`], [`CudaError::OutOfMemory`], or what else the driver
-    /// says.
+    /// [`CudaError::UnsupportedLimit`], [`CudaError::OutOfMemory`], or another error of the driver.
     pub fn set_resource_limit(resource: ResourceLimit, limit: usize) -> CudaResult<()> {
-        // SAFETY: takes numbers.
+        // SAFETY: the arguments are numbers.
         unsafe { sys::cuCtxSetLimit(resource as c_uint, limit) }.to_result()
     }
 
-    /// Sets the banks of shared memory.
+    /// Sets the bank width of shared memory.
     ///
     /// # Errors
     ///
     /// The error that the driver reports.
     pub fn set_shared_memory_config(cfg: SharedMemoryConfig) -> CudaResult<()> {
-        // SAFETY: takes a number.
+        // SAFETY: the argument is a number.
         unsafe { sys::cuCtxSetSharedMemConfig(cfg as c_uint) }.to_result()
     }
 
-    /// Makes another context the current one of this thread.
+    /// Makes a context current on this thread.
     ///
     /// # Errors
     ///
     /// The error that the driver reports.
     pub fn set_current<C: ContextHandle>(c: &C) -> CudaResult<()> {
-        // SAFETY: takes the handle of a context; one that was destroyed is an error.
+        // SAFETY: the argument is the handle of a context; the driver reports an error for a
+        // destroyed one.
         unsafe { sys::cuCtxSetCurrent(c.get_inner()) }.to_result()
     }
 
@@ -210,9 +210,9 @@ impl CurrentContext {
     ///
     /// # Errors
     ///
-    /// The error of a kernel that has failed, or another one that the driver reports.
+    /// The error of a failed kernel, or another error of the driver.
     pub fn synchronize() -> CudaResult<()> {
-        // SAFETY: takes nothing.
+        // SAFETY: there are no arguments.
         unsafe { sys::cuCtxSynchronize() }.to_result()
     }
 }

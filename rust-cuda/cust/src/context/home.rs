@@ -1,8 +1,8 @@
 //! Keeps an object's context alive.
 //!
-//! The driver's objects (memory, streams, modules …) end with their context. Each holds a [`Home`],
-//! so that a context made by this crate outlives them, and so that they are released in it,
-//! whichever context is current then.
+//! The driver's objects (memory, streams, modules …) end with their context. So each object of this
+//! crate holds a [`Home`]: a context made by this crate outlives its objects, and they are released
+//! in it, whichever context is current then.
 
 use crate::error::{CudaError, CudaResult, ToResult};
 use crate::sys::{self, CUcontext, CUdevice};
@@ -13,13 +13,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 /// How a context was made, which determines how it is released.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Origin {
-    /// The one that a device shares with the runtime API.
+    /// The primary context, which a device shares with the runtime API.
     Primary(CUdevice),
-    /// One of its own.
+    /// A separate context.
     Created,
 }
 
-/// A context that this crate has made, until nothing holds it.
+/// A context that this crate has made, alive as long as something holds it.
 #[derive(Debug)]
 pub(crate) struct Owned {
     pub(crate) raw: CUcontext,
@@ -27,7 +27,7 @@ pub(crate) struct Owned {
     released: bool,
 }
 
-/// All of them that are alive, by address.
+/// All of these contexts that are alive, by address.
 static OWNED: Mutex<BTreeMap<usize, Weak<Owned>>> = Mutex::new(BTreeMap::new());
 
 fn owned() -> MutexGuard<'static, BTreeMap<usize, Weak<Owned>>> {
@@ -39,22 +39,22 @@ impl Owned {
     /// Retains the primary context of a device.
     pub(crate) fn primary(device: CUdevice) -> CudaResult<Arc<Self>> {
         let mut raw = CUcontext::NULL;
-        // SAFETY: the pointer is good for one handle.
+        // SAFETY: the pointer is valid for one handle.
         unsafe { sys::cuDevicePrimaryCtxRetain(&raw mut raw, device) }.to_result()?;
         if raw == CUcontext::NULL {
             return Err(CudaError::from_code(sys::CUresult::INVALID_ANSWER.0));
         }
         let mut all = owned();
         if let Some(known) = all.get(&raw.0.addr()).and_then(Weak::upgrade) {
-            // One owner is enough: this one holds the context once more than it needs to.
-            // SAFETY: retained above, and the owner that is known still holds the context.
+            // One owner is enough, so the retain above is undone.
+            // SAFETY: the context was retained above, and its known owner still holds it.
             unsafe { sys::cuDevicePrimaryCtxRelease_v2(device) }.to_result()?;
             return Ok(known);
         }
         Ok(Self::noted(&mut all, raw, Origin::Primary(device)))
     }
 
-    /// The owner of a context that was just created.
+    /// The owner of a newly created context.
     pub(crate) fn created(raw: CUcontext) -> Arc<Self> {
         Self::noted(&mut owned(), raw, Origin::Created)
     }
@@ -73,8 +73,8 @@ impl Owned {
         if self.released {
             return Ok(());
         }
-        // SAFETY: `released` makes sure that a context that was retained or created once is given
-        // back once. No object of this crate is left in it, because each held this value.
+        // SAFETY: `released` ensures that a context that was retained or created once is released
+        // once. It has no object of this crate left, because each of them held this value.
         let code = unsafe {
             match self.origin {
                 Origin::Primary(device) => sys::cuDevicePrimaryCtxRelease_v2(device),
@@ -86,7 +86,7 @@ impl Owned {
         Ok(())
     }
 
-    /// Gives the context back where nothing else holds it; the owner again on failure.
+    /// Releases the context if nothing else holds it; on failure returns the owner.
     pub(crate) fn release(this: Arc<Self>) -> Result<(), (CudaError, Arc<Self>)> {
         match Arc::try_unwrap(this) {
             Ok(mut last) => last.give_back().map_err(|error| (error, Arc::new(last))),
@@ -113,7 +113,7 @@ impl Drop for Owned {
 #[derive(Debug, Clone)]
 pub(crate) struct Home {
     raw: CUcontext,
-    /// `None` for a context that other code has made and keeps.
+    /// `None` for a context that other code has made and owns.
     _owned: Option<Arc<Owned>>,
 }
 
@@ -139,7 +139,7 @@ impl Home {
 /// The handle of the context that is current on this thread, or null.
 pub(crate) fn current() -> CudaResult<CUcontext> {
     let mut raw = CUcontext::NULL;
-    // SAFETY: the pointer is good for one handle.
+    // SAFETY: the pointer is valid for one handle.
     unsafe { sys::cuCtxGetCurrent(&raw mut raw) }.to_result()?;
     Ok(raw)
 }
@@ -151,7 +151,7 @@ pub(crate) fn enter<'a>(raw: CUcontext) -> CudaResult<Entered<'a>> {
             thread: PhantomData,
         });
     }
-    // SAFETY: takes a handle; callers hold the context that it is of.
+    // SAFETY: the argument is a handle of a context that the callers hold.
     unsafe { sys::cuCtxPushCurrent_v2(raw) }.to_result()?;
     Ok(Entered {
         pushed: true,
@@ -159,12 +159,11 @@ pub(crate) fn enter<'a>(raw: CUcontext) -> CudaResult<Entered<'a>> {
     })
 }
 
-/// A context is current on this thread for as long as this lives; then the one that was
-/// current before is again.
+/// Keeps a context current on this thread. Dropping it makes the previous context current again.
 #[derive(Debug)]
 pub struct Entered<'a> {
     pushed: bool,
-    /// Of one thread, and no longer than its context.
+    /// Not `Send`, and does not outlive its context.
     thread: PhantomData<(*const (), &'a ())>,
 }
 
@@ -172,8 +171,8 @@ impl Drop for Entered<'_> {
     fn drop(&mut self) {
         if self.pushed {
             let mut popped = CUcontext::NULL;
-            // SAFETY: the pointer is good for one handle. A failure means that the driver
-            // is shutting down.
+            // SAFETY: the pointer is valid for one handle. A failure means that the driver is
+            // shutting down.
             let _ = unsafe { sys::cuCtxPopCurrent_v2(&raw mut popped) };
         }
     }

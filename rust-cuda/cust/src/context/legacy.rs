@@ -1,5 +1,5 @@
-//! Contexts that a program creates for itself, and each thread's stack of them. New programs use
-//! the primary [`Context`](super::Context).
+//! Separate contexts, which a program creates for itself, and each thread's stack of contexts. New
+//! programs use the primary [`Context`](super::Context).
 
 pub use super::current::{
     CacheConfig, CurrentContext, ResourceLimit, SharedMemoryConfig, StreamPriorityRange,
@@ -14,16 +14,16 @@ use crate::private::Sealed;
 use crate::sys::{self, CUcontext};
 use std::sync::Arc;
 
-/// A separate context, beside the device's primary one.
+/// A separate context, in addition to the device's primary one.
 ///
-/// It stays as long as this or anything that was made in it lives.
+/// It lives as long as this value or any object made in it.
 #[derive(Debug)]
 pub struct Context {
     owned: Arc<Owned>,
 }
 
 impl Context {
-    /// Makes a context, and makes it current above the present one.
+    /// Makes a context, and pushes it on this thread's stack.
     ///
     /// # Errors
     ///
@@ -33,7 +33,7 @@ impl Context {
         Ok(Self { owned })
     }
 
-    /// The version of the interface that the context was made with.
+    /// The version of the driver interface with which the context was made.
     ///
     /// # Errors
     ///
@@ -68,14 +68,14 @@ impl ContextHandle for Context {
     }
 }
 
-/// The handle of a context that other code keeps. After its end, calls with this handle fail.
+/// The handle of a context that other code owns. Calls fail after the end of the context.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnownedContext {
     raw: CUcontext,
 }
 
 impl UnownedContext {
-    /// The version of the interface that the context was made with.
+    /// The version of the driver interface with which the context was made.
     ///
     /// # Errors
     ///
@@ -92,30 +92,31 @@ impl ContextHandle for UnownedContext {
     }
 }
 
-/// This thread's stack of contexts. The uppermost is current.
+/// This thread's stack of contexts. The top one is current.
 #[derive(Debug)]
 pub struct ContextStack;
 
 impl ContextStack {
-    /// Takes the uppermost context away.
+    /// Removes the top context.
     ///
     /// # Errors
     ///
-    /// [`InvalidContext`](crate::error::CudaError::InvalidContext) where there is none.
+    /// [`InvalidContext`](crate::error::CudaError::InvalidContext) if there is none.
     pub fn pop() -> CudaResult<UnownedContext> {
         let mut raw = CUcontext::NULL;
-        // SAFETY: the pointer is good for one handle.
+        // SAFETY: the pointer is valid for one handle.
         unsafe { sys::cuCtxPopCurrent_v2(&raw mut raw) }.to_result()?;
         Ok(UnownedContext { raw })
     }
 
-    /// Puts a context on top.
+    /// Pushes a context.
     ///
     /// # Errors
     ///
     /// The error that the driver reports.
     pub fn push<C: ContextHandle>(ctx: &C) -> CudaResult<()> {
-        // SAFETY: takes the handle of a context; one that was destroyed is an error.
+        // SAFETY: the argument is the handle of a context; the driver reports an error for a
+        // destroyed one.
         unsafe { sys::cuCtxPushCurrent_v2(ctx.get_inner()) }.to_result()
     }
 }

@@ -1,7 +1,7 @@
 //! Contexts: they own a program's memory, modules and streams on a device.
 //!
-//! A [`Context`] is the device's primary one, which the CUDA runtime API uses too. [`legacy`] has
-//! separate contexts and the stack of contexts.
+//! A [`Context`] is the device's primary context, which the CUDA runtime API uses too. [`legacy`]
+//! has separate contexts and the stack of contexts.
 
 mod current;
 pub(crate) mod home;
@@ -21,20 +21,21 @@ use home::Owned;
 use std::sync::Arc;
 
 bitflags::bitflags! {
-    /// How a thread waits for a context's work, and what the context can do.
+    /// How threads wait for a context's work, and which features the context has.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
     pub struct ContextFlags: u32 {
         /// The driver chooses.
         const SCHED_AUTO = 0x00;
-        /// Spins: the least latency, a core busy.
+        /// Spins: the least latency, but a busy core.
         const SCHED_SPIN = 0x01;
-        /// Spins, and lets other threads run.
+        /// Spins, and yields to other threads.
         const SCHED_YIELD = 0x02;
         /// Sleeps.
         const SCHED_BLOCKING_SYNC = 0x04;
-        /// The host's page-locked memory can be seen by the device. Always so today.
+        /// The device can access page-locked host memory. Drivers ignore the flag today and always
+        /// allow it.
         const MAP_HOST = 0x08;
-        /// Local memory stays as large as the largest launch has needed.
+        /// Keeps local memory as large as the largest launch has needed.
         const LMEM_RESIZE_TO_MAX = 0x10;
     }
 }
@@ -56,12 +57,11 @@ pub struct Context {
 }
 
 impl Context {
-    /// The primary context of a device, which is made current on this thread.
+    /// Retains the primary context of a device, and makes it current on this thread.
     ///
     /// # Errors
     ///
-    /// [`CudaError::InvalidDevice`], [`CudaError::OutOfMemory`], or what else the driver
-    /// says.
+    /// [`CudaError::InvalidDevice`], [`CudaError::OutOfMemory`], or another error of the driver.
     pub fn new(device: Device) -> CudaResult<Self> {
         let context = Self::retain(device)?;
         // SAFETY: the context is alive.
@@ -69,7 +69,7 @@ impl Context {
         Ok(context)
     }
 
-    /// As [`Context::new`], but the current context stays current; see [`Context::enter`].
+    /// As [`Context::new`], but the current context does not change; see [`Context::enter`].
     ///
     /// # Errors
     ///
@@ -88,7 +88,7 @@ impl Context {
         home::enter(self.owned.raw)
     }
 
-    /// Destroys all that the primary context of a device holds.
+    /// Destroys everything in the primary context of a device.
     ///
     /// # Errors
     ///
@@ -96,7 +96,7 @@ impl Context {
     ///
     /// # Safety
     ///
-    /// Nothing that was made in the context is used any more, by anybody in the process.
+    /// Nobody in the process uses anything made in the context afterwards.
     pub unsafe fn reset(device: &Device) -> CudaResult<()> {
         // SAFETY: the caller's promise.
         unsafe { sys::cuDevicePrimaryCtxReset_v2(device.as_raw()) }.to_result()
@@ -108,12 +108,12 @@ impl Context {
     ///
     /// The error that the driver reports.
     pub fn set_flags(&self, flags: ContextFlags) -> CudaResult<()> {
-        // SAFETY: takes numbers.
+        // SAFETY: the arguments are numbers.
         unsafe { sys::cuDevicePrimaryCtxSetFlags_v2(self.device.as_raw(), flags.bits()) }
             .to_result()
     }
 
-    /// The driver's handle, which is one for as long as the context lives.
+    /// The driver's handle, which stays valid as long as the context lives.
     #[must_use]
     pub fn as_raw(&self) -> CUcontext {
         self.owned.raw
@@ -125,7 +125,7 @@ impl Context {
         self.device
     }
 
-    /// The version of the interface that the context was made with.
+    /// The version of the driver interface with which the context was made.
     ///
     /// # Errors
     ///
@@ -134,8 +134,8 @@ impl Context {
         api_version(self.owned.raw)
     }
 
-    /// Gives the context back, and says whether that went well. Where something still holds
-    /// it, it stays for that.
+    /// Releases the context, and returns the driver's error if that fails. If something else still
+    /// holds the context, it stays alive.
     ///
     /// # Errors
     ///
@@ -156,16 +156,16 @@ impl ContextHandle for Context {
 
 fn api_version(raw: CUcontext) -> CudaResult<CudaApiVersion> {
     let mut version = 0;
-    // SAFETY: the pointer is good for one number, and the context is alive.
+    // SAFETY: the pointer is valid for one number, and the context is alive.
     unsafe { sys::cuCtxGetApiVersion(raw, &raw mut version) }.to_result()?;
     let version = i32::try_from(version).map_err(|_| CudaError::InvalidValue)?;
     Ok(CudaApiVersion { version })
 }
 
-/// Creates a separate context and makes it current, above the present one.
+/// Creates a separate context, and pushes it on this thread's stack.
 fn create(flags: ContextFlags, device: Device) -> CudaResult<Arc<Owned>> {
     let mut raw = CUcontext::NULL;
-    // SAFETY: the pointer is good for one handle.
+    // SAFETY: the pointer is valid for one handle.
     unsafe { sys::cuCtxCreate_v2(&raw mut raw, flags.bits(), device.as_raw()) }.to_result()?;
     Ok(Owned::created(raw))
 }

@@ -7,7 +7,7 @@ use crate::sys::{self, CUDA_ARRAY3D_DESCRIPTOR, CUDA_MEMCPY3D, CUarray};
 use std::ffi::c_uint;
 use std::fmt;
 
-/// The numbers that an array is of.
+/// The number type of an array.
 #[allow(missing_docs, reason = "the types of the same names")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ArrayFormat {
@@ -18,12 +18,12 @@ pub enum ArrayFormat {
     I16,
     I32,
     F32,
-    /// Textures cannot read these; surfaces read them as pairs of `u32`.
+    /// Textures cannot read it; surfaces read it as pairs of `u32`.
     F64,
 }
 
 impl ArrayFormat {
-    /// Bytes of one number.
+    /// The size of a number in bytes.
     #[must_use]
     pub fn mem_size(&self) -> usize {
         match self {
@@ -34,7 +34,7 @@ impl ArrayFormat {
         }
     }
 
-    /// `CU_AD_FORMAT_…`; doubles are pairs of `u32`.
+    /// The driver's `CU_AD_FORMAT_…`; doubles are pairs of `u32`.
     #[must_use]
     pub fn to_raw(self) -> c_uint {
         match self {
@@ -48,7 +48,7 @@ impl ArrayFormat {
         }
     }
 
-    /// Channels of the driver's that a channel is.
+    /// The number of the driver's channels per channel.
     const fn channels(self) -> c_uint {
         match self {
             Self::F64 => 2,
@@ -57,9 +57,9 @@ impl ArrayFormat {
     }
 }
 
-/// Numbers that arrays can be of.
+/// A number type that arrays can have.
 pub trait ArrayPrimitive: Sealed + Copy + Default {
-    /// Their format.
+    /// Its format.
     fn array_format() -> ArrayFormat;
 }
 
@@ -86,29 +86,29 @@ primitives!(
 );
 
 bitflags::bitflags! {
-    /// What an array is made for.
+    /// The kind and the uses of an array.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
     pub struct ArrayObjectFlags: c_uint {
         /// Layers, which textures do not interpolate between.
         const LAYERED = 0x1;
-        /// Surfaces may write it.
+        /// Surfaces may write the array.
         const SURFACE_LDST = 0x2;
-        /// Six sides of a cube.
+        /// The six faces of a cube.
         const CUBEMAP = 0x4;
-        /// Textures may gather from it.
+        /// Textures may gather from the array.
         const TEXTURE_GATHER = 0x8;
     }
 }
 
 impl ArrayObjectFlags {
-    /// None.
+    /// No flags.
     #[must_use]
     pub fn new() -> Self {
         Self::empty()
     }
 }
 
-/// What an array is. Extents that it does not have are 0.
+/// The extents, format and kind of an array. An extent of 0 means that the dimension is missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ArrayDescriptor {
     dims: [usize; 3],
@@ -149,7 +149,7 @@ impl ArrayDescriptor {
         }
     }
 
-    /// An array of these extents, of one channel.
+    /// An array of these extents with one channel.
     #[must_use]
     pub fn from_dims_format(dims: [usize; 3], format: ArrayFormat) -> Self {
         Self::new(dims, format, 1, ArrayObjectFlags::empty())
@@ -206,7 +206,7 @@ impl ArrayDescriptor {
         }
     }
 
-    /// Numbers, of all elements.
+    /// The length of the array in numbers: all channels of all elements.
     fn numbers(&self) -> usize {
         let [width, height, depth] = self.dims;
         width * height.max(1) * depth.max(1) * self.num_channels as usize
@@ -229,12 +229,12 @@ impl fmt::Debug for ArrayObject {
 }
 
 impl ArrayObject {
-    /// An array as described. Its elements are anything until they are written.
+    /// An array with this description. Its elements are unspecified until they are written.
     ///
     /// # Errors
     ///
-    /// [`CudaError::InvalidValue`] for extents that the device does not take,
-    /// [`CudaError::OutOfMemory`], or what else the driver says.
+    /// [`CudaError::InvalidValue`] for extents that the device does not support,
+    /// [`CudaError::OutOfMemory`], or another error of the driver.
     pub fn from_descriptor(descriptor: &ArrayDescriptor) -> CudaResult<Self> {
         let home = Home::current()?;
         let raw = descriptor.to_raw();
@@ -304,7 +304,7 @@ impl ArrayObject {
         Self::new_layered([width, 0], num_layers, format, num_channels)
     }
 
-    /// Six sides of a cube.
+    /// The six faces of a cube.
     ///
     /// # Errors
     ///
@@ -318,7 +318,7 @@ impl ArrayObject {
         )
     }
 
-    /// Layers of six sides of a cube.
+    /// Layers of the six faces of a cube.
     ///
     /// # Errors
     ///
@@ -343,7 +343,7 @@ impl ArrayObject {
         Self::from_descriptor(&ArrayDescriptor::new(dims, format, num_channels, flags))
     }
 
-    /// The kind of the resource.
+    /// The description of the array.
     ///
     /// # Errors
     ///
@@ -352,7 +352,7 @@ impl ArrayObject {
         Ok(self.descriptor)
     }
 
-    /// Destroys the array, and says whether that went well.
+    /// Destroys the array, and returns the driver's error if that fails.
     ///
     /// # Errors
     ///
@@ -367,7 +367,7 @@ impl ArrayObject {
             return Ok(());
         }
         let _entered = self.home.enter()?;
-        // SAFETY: the array is ours, and no texture or surface is left that would own it.
+        // SAFETY: this value owns the array, so no texture or surface owns it.
         unsafe { sys::cuArrayDestroy(self.handle) }.to_result()?;
         self.handle = CUarray::NULL;
         Ok(())
@@ -381,7 +381,7 @@ impl ArrayObject {
     ///
     /// # Panics
     ///
-    /// When there are more or fewer, or they are of another size.
+    /// If the number or the size of the elements differs.
     pub fn copy_from<T: ArrayPrimitive, U: AsRef<[T]>>(&mut self, val: &U) -> CudaResult<()> {
         let numbers = val.as_ref();
         self.check::<T>(numbers.len());
@@ -402,7 +402,7 @@ impl ArrayObject {
     ///
     /// # Panics
     ///
-    /// When there are more or fewer, or they are of another size.
+    /// If the number or the size of the elements differs.
     pub fn copy_to<T: ArrayPrimitive, U: AsMut<[T]>>(&self, val: &mut U) -> CudaResult<()> {
         let numbers = val.as_mut();
         self.check::<T>(numbers.len());
@@ -423,7 +423,7 @@ impl ArrayObject {
     ///
     /// # Panics
     ///
-    /// When the numbers are of another size.
+    /// If the size of the elements differs.
     pub fn as_host_vec<T: ArrayPrimitive>(&self) -> CudaResult<Vec<T>> {
         let mut numbers = vec![T::default(); self.descriptor.numbers()];
         self.copy_to(&mut numbers)?;
@@ -439,7 +439,7 @@ impl ArrayObject {
         );
     }
 
-    /// A copy of everything from nowhere to nowhere, to be completed.
+    /// The description of a copy of the whole array, without source and destination.
     fn everything(&self) -> CUDA_MEMCPY3D {
         let [width, height, depth] = self.descriptor.dims;
         let row = width * self.descriptor.num_channels as usize * self.descriptor.format.mem_size();
@@ -474,7 +474,7 @@ impl ArrayObject {
 
     fn copy(&self, copy: CUDA_MEMCPY3D) -> CudaResult<()> {
         let _entered = self.home.enter()?;
-        // SAFETY: the callers describe this array and as many numbers of the host, which are
+        // SAFETY: the callers describe this array and host memory of the same length, which is
         // borrowed until the copy has ended.
         unsafe { sys::cuMemcpy3D_v2(&raw const copy) }.to_result()
     }

@@ -1,4 +1,4 @@
-//! One value in device memory.
+//! [`DeviceBox`]: one value in device memory.
 
 use super::{AsyncCopyDestination, CopyDestination, DeviceBuffer, DeviceCopy, DevicePointer};
 use crate::error::{CudaResult, DropResult};
@@ -11,11 +11,10 @@ use std::mem::ManuallyDrop;
 
 /// One value in device memory, freed when this is dropped.
 ///
-/// The code that launches a kernel promises that memory used by it lives until the kernel has
-/// ended.
+/// Whoever launches a kernel promises that the memory it uses lives until the kernel has ended.
 #[derive(Debug)]
 pub struct DeviceBox<T: DeviceCopy> {
-    /// Of one element.
+    /// A buffer of one element.
     buffer: DeviceBuffer<T>,
 }
 
@@ -30,7 +29,7 @@ impl<T: DeviceCopy> DeviceBox<T> {
         Ok(Self { buffer })
     }
 
-    /// A copy of this value, in the order of a stream's work.
+    /// A copy of this value, in stream order.
     ///
     /// # Errors
     ///
@@ -38,19 +37,18 @@ impl<T: DeviceCopy> DeviceBox<T> {
     ///
     /// # Safety
     ///
-    /// `val` stays unchanged, and this unused by anything but the stream, until the copy is
-    /// done.
+    /// Until the copy has ended, `val` does not change, and only work of the stream uses the box.
     pub unsafe fn new_async(val: &T, stream: &Stream) -> CudaResult<Self> {
         // SAFETY: the caller's promise.
         let buffer = unsafe { DeviceBuffer::from_slice_async(std::slice::from_ref(val), stream) }?;
         Ok(Self { buffer })
     }
 
-    /// Frees the memory in the order of a stream's work.
+    /// Frees the memory in stream order.
     ///
     /// # Errors
     ///
-    /// What the driver says; the memory is then lost.
+    /// The error that the driver reports; the memory then leaks.
     pub fn drop_async(self, stream: &Stream) -> CudaResult<()> {
         self.buffer.drop_async(stream)
     }
@@ -65,7 +63,7 @@ impl<T: DeviceCopy> DeviceBox<T> {
         Ok(value.unwrap_or_else(|| unreachable!("a box has one value")))
     }
 
-    /// Room for a value, which is anything.
+    /// Memory for a value, with unspecified contents.
     ///
     /// # Errors
     ///
@@ -80,7 +78,7 @@ impl<T: DeviceCopy> DeviceBox<T> {
         Ok(Self { buffer })
     }
 
-    /// [`DeviceBox::uninitialized`], in the order of a stream's work.
+    /// [`DeviceBox::uninitialized`], in stream order.
     ///
     /// # Errors
     ///
@@ -95,11 +93,11 @@ impl<T: DeviceCopy> DeviceBox<T> {
         Ok(Self { buffer })
     }
 
-    /// The box of the value at this address, which is its owner from now on.
+    /// The box of the value at this address; it takes ownership.
     ///
     /// # Safety
     ///
-    /// As [`DeviceBuffer::from_raw_parts`], of one element.
+    /// As [`DeviceBuffer::from_raw_parts`] with one element.
     #[must_use]
     pub unsafe fn from_raw(ptr: CUdeviceptr) -> Self {
         // SAFETY: the caller's promise.
@@ -119,20 +117,20 @@ impl<T: DeviceCopy> DeviceBox<T> {
         }
     }
 
-    /// The address; the memory is the caller's from now on.
+    /// Returns the address; the caller takes ownership of the memory.
     #[must_use]
     #[allow(clippy::wrong_self_convention, reason = "the form that cust has")]
     pub fn into_device(b: Self) -> DevicePointer<T> {
         ManuallyDrop::new(b).buffer.as_device_ptr()
     }
 
-    /// Where the value is.
+    /// The address of the value.
     #[must_use]
     pub fn as_device_ptr(&self) -> DevicePointer<T> {
         self.buffer.as_device_ptr()
     }
 
-    /// Frees the memory, and says whether that went well.
+    /// Frees the memory, and returns the driver's error if that fails.
     ///
     /// # Errors
     ///
@@ -154,7 +152,7 @@ impl<T: DeviceCopy + Zeroable> DeviceBox<T> {
         Ok(Self { buffer })
     }
 
-    /// A value of zeros, in the order of a stream's work.
+    /// A value of zeros, in stream order.
     ///
     /// # Errors
     ///
@@ -178,7 +176,7 @@ impl<T: DeviceCopy> fmt::Pointer for DeviceBox<T> {
 
 impl<T: DeviceCopy> Sealed for DeviceBox<T> {}
 
-/// One value as the slice that copies take.
+/// One value as a slice, which copies take.
 struct One<'a, T>(&'a mut [T]);
 
 impl<T> AsRef<[T]> for One<'_, T> {

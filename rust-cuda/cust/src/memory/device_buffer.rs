@@ -14,24 +14,23 @@ use std::ops::{Deref, DerefMut};
 
 /// Elements in device memory, freed when this is dropped.
 ///
-/// The code that launches a kernel promises that memory used by it lives until the kernel has
-/// ended.
+/// Whoever launches a kernel promises that the memory it uses lives until the kernel has ended.
 #[derive(Debug)]
 pub struct DeviceBuffer<T: DeviceCopy> {
-    /// Of no memory where there are no bytes: aligned, and not null.
+    /// The address; without memory, as for elements without bytes, it is aligned and not null.
     start: DevicePointer<T>,
     len: usize,
-    /// `None` where there is nothing to free.
+    /// `None` if there is nothing to free.
     home: Option<Home>,
 }
 
-// SAFETY: it owns its elements, and the driver may be called from any thread.
+// SAFETY: it owns its elements, and any thread may call the driver.
 unsafe impl<T: DeviceCopy + Send> Send for DeviceBuffer<T> {}
-// SAFETY: as above; sharing it allows copies from the device alone.
+// SAFETY: as above; a shared reference only allows copies from the device.
 unsafe impl<T: DeviceCopy + Sync> Sync for DeviceBuffer<T> {}
 
 impl<T: DeviceCopy> DeviceBuffer<T> {
-    /// No memory at all, for this many elements of size zero.
+    /// A buffer without memory, for this many elements of size zero.
     fn nothing(len: usize) -> Self {
         Self {
             start: DevicePointer::from_raw(align_of::<T>() as u64),
@@ -40,12 +39,12 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
         }
     }
 
-    /// Room for `size` elements, which hold anything.
+    /// Memory for `size` elements, with unspecified contents.
     ///
     /// # Errors
     ///
-    /// [`CudaError::OutOfMemory`], [`CudaError::InvalidMemoryAllocation`] for more than an
-    /// address can count, or what else the driver says.
+    /// [`CudaError::OutOfMemory`], [`CudaError::InvalidMemoryAllocation`] if the size in bytes
+    /// exceeds the address space, or another error of the driver.
     ///
     /// # Safety
     ///
@@ -56,14 +55,15 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
         }
         let home = Home::current()?;
         Ok(Self {
-            // SAFETY: freed when this is dropped, in its context, which `home` keeps.
+            // SAFETY: the buffer frees the memory when it is dropped, in its context, which `home`
+            // keeps.
             start: unsafe { cuda_malloc(size)? },
             len: size,
             home: Some(home),
         })
     }
 
-    /// [`DeviceBuffer::uninitialized`], in the order of a stream's work.
+    /// [`DeviceBuffer::uninitialized`], in stream order.
     ///
     /// # Errors
     ///
@@ -71,8 +71,8 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
     ///
     /// # Safety
     ///
-    /// The elements are written before they are read, and used by nothing but work behind
-    /// this in the stream's order.
+    /// The elements are written before they are read, and only work after this in stream order uses
+    /// them.
     pub unsafe fn uninitialized_async(size: usize, stream: &Stream) -> CudaResult<Self> {
         if size == 0 || size_of::<T>() == 0 {
             return Ok(Self::nothing(size));
@@ -86,27 +86,27 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
         })
     }
 
-    /// Frees the memory in the order of a stream's work.
+    /// Frees the memory in stream order.
     ///
     /// # Errors
     ///
-    /// What the driver says; the memory is then lost.
+    /// The error that the driver reports; the memory then leaks.
     pub fn drop_async(self, stream: &Stream) -> CudaResult<()> {
         let this = ManuallyDrop::new(self);
-        // SAFETY: read once, as the value is not dropped.
+        // SAFETY: the field is read once, because the value is not dropped.
         let home = unsafe { std::ptr::read(&raw const this.home) };
         let Some(home) = home else { return Ok(()) };
         let _entered = home.enter()?;
-        // SAFETY: the memory is ours, and nothing can be given it any more.
+        // SAFETY: this value owns the memory, and no later work can get its address.
         unsafe { cuda_free_async(stream, this.start) }
     }
 
-    /// The buffer of these elements, which is their owner from now on.
+    /// The buffer of these elements; it takes ownership.
     ///
     /// # Safety
     ///
-    /// Its memory was allocated by [`cuda_malloc`](super::cuda_malloc) in the context that
-    /// is current, has room for `capacity` elements, all initialised, and has no other owner.
+    /// [`cuda_malloc`](super::cuda_malloc) has allocated the memory in the current context. It
+    /// holds `capacity` initialised elements, and has no other owner.
     #[must_use]
     pub unsafe fn from_raw_parts(ptr: DevicePointer<T>, capacity: usize) -> Self {
         if capacity == 0 || size_of::<T>() == 0 {
@@ -119,7 +119,7 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
         }
     }
 
-    /// Frees the memory, and says whether that went well.
+    /// Frees the memory, and returns the driver's error if that fails.
     ///
     /// # Errors
     ///
@@ -132,7 +132,7 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
     fn free(&mut self) -> CudaResult<()> {
         if let Some(home) = &self.home {
             let _entered = home.enter()?;
-            // SAFETY: the memory is ours, and used by nobody else from here on.
+            // SAFETY: this value owns the memory, and nothing uses it afterwards.
             unsafe { cuda_free(self.start) }?;
         }
         self.home = None;
@@ -145,14 +145,14 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
     ///
     /// As [`DeviceBuffer::uninitialized`].
     pub fn from_slice(slice: &[T]) -> CudaResult<Self> {
-        // SAFETY: written below.
+        // SAFETY: the elements are written below.
         let mut buffer = unsafe { Self::uninitialized(slice.len()) }?;
         let target: &mut DeviceSlice<T> = &mut buffer;
         copy_from_slice(target, slice)?;
         Ok(buffer)
     }
 
-    /// A buffer of copies of these elements, in the order of a stream's work.
+    /// A buffer of copies of these elements, in stream order.
     ///
     /// # Errors
     ///
@@ -160,15 +160,15 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
     ///
     /// # Safety
     ///
-    /// `slice` stays unchanged, and the buffer unused by anything but the stream, until the
-    /// copy is done.
+    /// Until the copy has ended, `slice` does not change, and only work of the stream uses the
+    /// buffer.
     pub unsafe fn from_slice_async(slice: &[T], stream: &Stream) -> CudaResult<Self> {
-        // SAFETY: written below.
+        // SAFETY: the elements are written below.
         let buffer = unsafe { Self::uninitialized_async(slice.len(), stream) }?;
         let bytes = size_of_val(slice);
         if bytes > 0 {
             use crate::error::ToResult;
-            // SAFETY: both sides have that many bytes; the rest is the caller's promise.
+            // SAFETY: both sides have this many bytes; the rest is the caller's promise.
             unsafe {
                 crate::sys::cuMemcpyHtoDAsync_v2(
                     buffer.start.as_raw(),
@@ -182,20 +182,20 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
         Ok(buffer)
     }
 
-    /// All of it.
+    /// All elements.
     #[must_use]
     pub fn as_slice(&self) -> &DeviceSlice<T> {
         self
     }
 }
 
-/// A copy from a slice, which [`CopyDestination`] does not take directly.
+/// Copies a slice to the device; [`CopyDestination`] does not take slices directly.
 fn copy_from_slice<T: DeviceCopy>(target: &mut DeviceSlice<T>, source: &[T]) -> CudaResult<()> {
     let bytes = size_of_val(source);
     if bytes == 0 {
         return Ok(());
     }
-    // SAFETY: the callers' target has as many elements as the source, and is theirs alone.
+    // SAFETY: the target has as many elements as the source, and is borrowed exclusively.
     unsafe {
         super::memcpy_htod(
             target.as_device_ptr().as_raw(),
@@ -212,13 +212,13 @@ impl<T: DeviceCopy + Zeroable> DeviceBuffer<T> {
     ///
     /// As [`DeviceBuffer::uninitialized`].
     pub fn zeroed(size: usize) -> CudaResult<Self> {
-        // SAFETY: written in the next line.
+        // SAFETY: the elements are written in the next line.
         let mut buffer = unsafe { Self::uninitialized(size) }?;
         buffer.set_zero()?;
         Ok(buffer)
     }
 
-    /// A buffer of zeros, in the order of a stream's work.
+    /// A buffer of zeros, in stream order.
     ///
     /// # Errors
     ///
@@ -226,9 +226,9 @@ impl<T: DeviceCopy + Zeroable> DeviceBuffer<T> {
     ///
     /// # Safety
     ///
-    /// The buffer is used by nothing but the stream until that is done.
+    /// Until the stream has done this, only work of the stream uses the buffer.
     pub unsafe fn zeroed_async(size: usize, stream: &Stream) -> CudaResult<Self> {
-        // SAFETY: written in the next line.
+        // SAFETY: the elements are written in the next line.
         let mut buffer = unsafe { Self::uninitialized_async(size, stream) }?;
         // SAFETY: the caller's promise.
         unsafe { buffer.set_zero_async(stream) }?;
@@ -241,7 +241,7 @@ impl<A: DeviceCopy + Pod> DeviceBuffer<A> {
     ///
     /// # Panics
     ///
-    /// Where [`DeviceBuffer::try_cast`] fails.
+    /// If [`DeviceBuffer::try_cast`] fails.
     #[must_use]
     pub fn cast<B: Pod + DeviceCopy>(self) -> DeviceBuffer<B> {
         match self.try_cast() {
@@ -254,8 +254,8 @@ impl<A: DeviceCopy + Pod> DeviceBuffer<A> {
     ///
     /// # Errors
     ///
-    /// Where the bytes are not whole elements of the other type, or it is aligned more
-    /// strictly. The buffer is then freed.
+    /// If the bytes are not a whole number of elements of the other type, or that type needs a
+    /// larger alignment. The buffer is then freed.
     pub fn try_cast<B: Pod + DeviceCopy>(self) -> Result<DeviceBuffer<B>, PodCastError> {
         if align_of::<B>() > align_of::<A>()
             && !self.start.as_raw().is_multiple_of(align_of::<B>() as u64)
@@ -273,7 +273,7 @@ impl<A: DeviceCopy + Pod> DeviceBuffer<A> {
         Ok(DeviceBuffer {
             start: this.start.cast(),
             len,
-            // SAFETY: read once, as the value is not dropped.
+            // SAFETY: the field is read once, because the value is not dropped.
             home: unsafe { std::ptr::read(&raw const this.home) },
         })
     }
@@ -283,14 +283,14 @@ impl<T: DeviceCopy> Deref for DeviceBuffer<T> {
     type Target = DeviceSlice<T>;
 
     fn deref(&self) -> &DeviceSlice<T> {
-        // SAFETY: the buffer has so many elements, and is borrowed.
+        // SAFETY: the buffer has this many elements, and is borrowed.
         unsafe { DeviceSlice::from_raw_parts(self.start, self.len) }
     }
 }
 
 impl<T: DeviceCopy> DerefMut for DeviceBuffer<T> {
     fn deref_mut(&mut self) -> &mut DeviceSlice<T> {
-        // SAFETY: the buffer has so many elements, and is borrowed as ours alone.
+        // SAFETY: the buffer has this many elements, and is borrowed exclusively.
         unsafe { DeviceSlice::from_raw_parts_mut(self.start, self.len) }
     }
 }

@@ -1,4 +1,4 @@
-//! A borrowed part of device memory.
+//! [`DeviceSlice`]: a borrowed part of device memory.
 
 use super::{AsyncCopyDestination, CopyDestination, DeviceBuffer, DeviceCopy, DevicePointer};
 use crate::error::{CudaResult, ToResult};
@@ -11,10 +11,9 @@ use std::ops::{
     Bound, Range, RangeBounds, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive,
 };
 
-/// So many elements of device memory, always behind a reference: what `[T]` is to memory of
-/// the host.
+/// Elements in device memory, always behind a reference, as `[T]` for host memory.
 ///
-/// It cannot outlive the memory it is a part of:
+/// It cannot outlive the memory of which it is a part:
 ///
 /// ```compile_fail,E0597
 /// use cust::memory::DeviceBuffer;
@@ -29,13 +28,13 @@ use std::ops::{
 #[repr(transparent)]
 pub struct DeviceSlice<T: DeviceCopy> {
     element: PhantomData<T>,
-    /// As many as there are elements; they take no memory of the host. Their address is that
-    /// of the elements on the device.
+    /// One unit per element; units take no host memory. Their address is the address of the
+    /// elements on the device.
     places: [()],
 }
 
-// SAFETY: a reference to it is an address and a length; copies need what a reference to
-// elements of the host would.
+// SAFETY: a reference to it is an address and a length; copies require the same as for references
+// to host elements.
 unsafe impl<T: DeviceCopy + Send> Send for DeviceSlice<T> {}
 // SAFETY: as above.
 unsafe impl<T: DeviceCopy + Sync> Sync for DeviceSlice<T> {}
@@ -46,13 +45,13 @@ impl<T: DeviceCopy> std::fmt::Debug for DeviceSlice<T> {
     }
 }
 
-/// What [`DeviceSlice::index`] takes: a place or a range.
+/// An argument of [`DeviceSlice::index`]: an index or a range.
 pub trait DeviceSliceIndex<T: DeviceCopy>: Sealed {
     /// The range of indices, within a slice of this length.
     ///
     /// # Panics
     ///
-    /// Where it is not in the slice.
+    /// If it is outside the slice.
     #[doc(hidden)]
     fn range(self, len: usize) -> Range<usize>;
 }
@@ -103,19 +102,19 @@ fn within(range: &impl RangeBounds<usize>, len: usize) -> Range<usize> {
 }
 
 impl<T: DeviceCopy> DeviceSlice<T> {
-    /// How many elements there are.
+    /// The number of elements.
     #[must_use]
     pub fn len(&self) -> usize {
         self.places.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no elements.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.places.is_empty()
     }
 
-    /// Where they begin.
+    /// The address of the first element.
     #[must_use]
     pub fn as_device_ptr(&self) -> DevicePointer<T> {
         DevicePointer::from_raw(self.places.as_ptr().addr() as u64)
@@ -125,13 +124,13 @@ impl<T: DeviceCopy> DeviceSlice<T> {
     ///
     /// # Safety
     ///
-    /// `start` points to `len` initialised elements and is not null; nothing writes them as long as
+    /// `ptr` points to `len` initialised elements and is not null. Nothing writes them as long as
     /// the result lives.
     #[must_use]
     pub unsafe fn from_raw_parts<'a>(ptr: DevicePointer<T>, len: usize) -> &'a Self {
         let places = std::ptr::slice_from_raw_parts(ptr.as_ptr().cast::<()>(), len);
-        // SAFETY: units take no memory, so that any address that is not null is one of
-        // `len` of them; the rest is the caller's promise.
+        // SAFETY: units take no memory, so every address except null is a valid address of `len`
+        // units; the rest is the caller's promise.
         unsafe { &*(places as *const Self) }
     }
 
@@ -139,7 +138,7 @@ impl<T: DeviceCopy> DeviceSlice<T> {
     ///
     /// # Safety
     ///
-    /// `start` points to `len` initialised elements and is not null; nothing else uses them as long
+    /// `ptr` points to `len` initialised elements and is not null. Nothing else uses them as long
     /// as the result lives.
     #[must_use]
     pub unsafe fn from_raw_parts_mut<'a>(ptr: DevicePointer<T>, len: usize) -> &'a mut Self {
@@ -148,11 +147,11 @@ impl<T: DeviceCopy> DeviceSlice<T> {
         unsafe { &mut *(places as *mut Self) }
     }
 
-    /// A part of it.
+    /// A part of the slice.
     ///
     /// # Panics
     ///
-    /// Where that is not in the slice.
+    /// If the part is outside the slice.
     #[must_use]
     #[allow(clippy::should_implement_trait, reason = "the name that cust has")]
     pub fn index<Idx: DeviceSliceIndex<T>>(&self, idx: Idx) -> &Self {
@@ -161,41 +160,41 @@ impl<T: DeviceCopy> DeviceSlice<T> {
         unsafe { Self::from_raw_parts(self.as_device_ptr().add(start), end - start) }
     }
 
-    /// A part of it, to be written.
+    /// A writable part of the slice.
     ///
     /// # Panics
     ///
-    /// Where that is not in the slice.
+    /// If the part is outside the slice.
     #[must_use]
     #[allow(clippy::should_implement_trait, reason = "as index")]
     pub fn index_mut<Idx: DeviceSliceIndex<T>>(&mut self, idx: Idx) -> &mut Self {
         let Range { start, end } = idx.range(self.len());
-        // SAFETY: the range lies within this slice, which is borrowed and ours alone.
+        // SAFETY: the range lies within this slice, which is borrowed exclusively.
         unsafe { Self::from_raw_parts_mut(self.as_device_ptr().add(start), end - start) }
     }
 
-    /// The parts in front of `mid` and from there on.
+    /// The parts before `mid` and from `mid` on.
     ///
     /// # Panics
     ///
-    /// Where `mid` is beyond the end.
+    /// If `mid` is beyond the end.
     #[must_use]
     pub fn split_at(&self, mid: usize) -> (&Self, &Self) {
         (self.index(..mid), self.index(mid..))
     }
 
-    /// The parts in front of `mid` and from there on, to be written.
+    /// The writable parts before `mid` and from `mid` on.
     ///
     /// # Panics
     ///
-    /// Where `mid` is beyond the end.
+    /// If `mid` is beyond the end.
     #[must_use]
     pub fn split_at_mut(&mut self, mid: usize) -> (&mut Self, &mut Self) {
         let len = self.len();
         assert!(mid <= len, "place {mid} is beyond a slice of {len}");
         let start = self.as_device_ptr();
-        // SAFETY: the parts lie within this slice, which is borrowed and ours alone, and
-        // apart from each other.
+        // SAFETY: the parts lie within this slice, which is borrowed exclusively, and do not
+        // overlap.
         unsafe {
             (
                 Self::from_raw_parts_mut(start, mid),
@@ -212,7 +211,7 @@ impl<T: DeviceCopy> DeviceSlice<T> {
     pub fn as_host_vec(&self) -> CudaResult<Vec<T>> {
         let mut elements: Vec<T> = Vec::with_capacity(self.len());
         if self.bytes() > 0 {
-            // SAFETY: there is room for as many elements as are copied.
+            // SAFETY: there is space for all elements that are copied.
             unsafe {
                 sys::cuMemcpyDtoH_v2(
                     elements.as_mut_ptr().cast(),
@@ -222,7 +221,8 @@ impl<T: DeviceCopy> DeviceSlice<T> {
             }
             .to_result()?;
         }
-        // SAFETY: copied above; `DeviceCopy` types are what their bytes say.
+        // SAFETY: the elements were copied above; copied bytes of a `DeviceCopy` type are valid
+        // values.
         unsafe { elements.set_len(self.len()) };
         Ok(elements)
     }
@@ -239,7 +239,8 @@ impl<T: DeviceCopy> DeviceSlice<T> {
         );
     }
 
-    /// As many words of the type `W` as there are.
+    /// The number of words of the type `W`; fails unless the slice is a whole number of aligned
+    /// words.
     fn words<W>(&self) -> CudaResult<usize> {
         let whole = self.bytes().is_multiple_of(size_of::<W>());
         let aligned = self
@@ -256,12 +257,12 @@ impl<T: DeviceCopy> DeviceSlice<T> {
 
 macro_rules! fills {
     ($($name:ident, $async_name:ident: $word:ty = $now:ident, $queued:ident;)*) => {$(
-        /// Fills all elements with this word, and waits for it.
+        /// Fills all elements with this word, and waits for the end.
         ///
         /// # Errors
         ///
-        /// [`InvalidValue`](crate::error::CudaError::InvalidValue) where the slice is no
-        /// whole, aligned words; what else the driver says.
+        /// [`InvalidValue`](crate::error::CudaError::InvalidValue) unless the slice is a whole
+        /// number of aligned words; other errors of the driver.
         pub fn $name(&mut self, value: $word) -> CudaResult<()> {
             let words = self.words::<$word>()?;
             if words == 0 {
@@ -271,15 +272,15 @@ macro_rules! fills {
             unsafe { sys::$now(self.as_device_ptr().as_raw(), value.into(), words) }.to_result()
         }
 
-        /// Fills all elements with this word, in the order of a stream's work.
+        /// Fills all elements with this word, in stream order.
         ///
         /// # Errors
         ///
-        /// As without a stream.
+        /// As for the function without a stream.
         ///
         /// # Safety
         ///
-        /// The elements are used by nothing but the stream until that is done.
+        /// Until the stream has done this, only work of the stream uses the elements.
         pub unsafe fn $async_name(&mut self, value: $word, stream: &Stream) -> CudaResult<()> {
             let words = self.words::<$word>()?;
             if words == 0 {
@@ -303,7 +304,7 @@ impl<T: DeviceCopy + Pod> DeviceSlice<T> {
 }
 
 impl<T: DeviceCopy + Zeroable> DeviceSlice<T> {
-    /// Fills all elements with zeros, and waits for it.
+    /// Fills all elements with zeros, and waits for the end.
     ///
     /// # Errors
     ///
@@ -311,13 +312,14 @@ impl<T: DeviceCopy + Zeroable> DeviceSlice<T> {
     pub fn set_zero(&mut self) -> CudaResult<()> {
         let code = match self.bytes() {
             0 => CUresult::SUCCESS,
-            // SAFETY: the slice has this many bytes, and is borrowed exclusively; zeros are elements.
+            // SAFETY: the slice has this many bytes, and is borrowed exclusively; zeros are valid
+            // elements.
             bytes => unsafe { sys::cuMemsetD8_v2(self.as_device_ptr().as_raw(), 0, bytes) },
         };
         code.to_result()
     }
 
-    /// Fills all elements with zeros, in the order of a stream's work.
+    /// Fills all elements with zeros, in stream order.
     ///
     /// # Errors
     ///
@@ -325,7 +327,7 @@ impl<T: DeviceCopy + Zeroable> DeviceSlice<T> {
     ///
     /// # Safety
     ///
-    /// The elements are used by nothing but the stream until that is done.
+    /// Until the stream has done this, only work of the stream uses the elements.
     pub unsafe fn set_zero_async(&mut self, stream: &Stream) -> CudaResult<()> {
         let code = match self.bytes() {
             0 => CUresult::SUCCESS,
@@ -347,7 +349,8 @@ impl<T: DeviceCopy, I: AsRef<[T]> + AsMut<[T]> + ?Sized> CopyDestination<I> for 
         if self.bytes() == 0 {
             return Ok(());
         }
-        // SAFETY: both sides have that many bytes, the source is borrowed, and this is ours.
+        // SAFETY: both sides have this many bytes, the source is borrowed, and this slice is
+        // borrowed exclusively.
         unsafe {
             sys::cuMemcpyHtoD_v2(
                 self.as_device_ptr().as_raw(),
@@ -364,7 +367,7 @@ impl<T: DeviceCopy, I: AsRef<[T]> + AsMut<[T]> + ?Sized> CopyDestination<I> for 
         if self.bytes() == 0 {
             return Ok(());
         }
-        // SAFETY: both sides have that many bytes, and the target is borrowed.
+        // SAFETY: both sides have this many bytes, and the target is borrowed exclusively.
         unsafe {
             sys::cuMemcpyDtoH_v2(
                 dest.as_mut_ptr().cast(),
@@ -386,7 +389,8 @@ impl<T: DeviceCopy> CopyDestination<Self> for DeviceSlice<T> {
         if self.bytes() == 0 {
             return Ok(());
         }
-        // SAFETY: both sides have that many bytes; the target is borrowed, and so apart.
+        // SAFETY: both sides have this many bytes; the target is borrowed exclusively, so they do
+        // not overlap.
         unsafe {
             sys::cuMemcpyDtoD_v2(
                 dest.as_device_ptr().as_raw(),
@@ -417,7 +421,7 @@ impl<T: DeviceCopy, I: AsRef<[T]> + AsMut<[T]> + ?Sized> AsyncCopyDestination<I>
         if self.bytes() == 0 {
             return Ok(());
         }
-        // SAFETY: both sides have that many bytes; the rest is the caller's promise.
+        // SAFETY: both sides have this many bytes; the rest is the caller's promise.
         unsafe {
             sys::cuMemcpyHtoDAsync_v2(
                 self.as_device_ptr().as_raw(),
@@ -435,7 +439,7 @@ impl<T: DeviceCopy, I: AsRef<[T]> + AsMut<[T]> + ?Sized> AsyncCopyDestination<I>
         if self.bytes() == 0 {
             return Ok(());
         }
-        // SAFETY: both sides have that many bytes; the rest is the caller's promise.
+        // SAFETY: both sides have this many bytes; the rest is the caller's promise.
         unsafe {
             sys::cuMemcpyDtoHAsync_v2(
                 dest.as_mut_ptr().cast(),
@@ -459,7 +463,7 @@ impl<T: DeviceCopy> AsyncCopyDestination<Self> for DeviceSlice<T> {
         if self.bytes() == 0 {
             return Ok(());
         }
-        // SAFETY: both sides have that many bytes; the rest is the caller's promise.
+        // SAFETY: both sides have this many bytes; the rest is the caller's promise.
         unsafe {
             sys::cuMemcpyDtoDAsync_v2(
                 dest.as_device_ptr().as_raw(),

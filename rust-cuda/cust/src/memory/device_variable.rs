@@ -1,11 +1,10 @@
-//! One value with a copy on the host and one on the device.
+//! [`DeviceVariable`]: one value with a copy on the host and one on the device.
 
 use super::{CopyDestination, DeviceBox, DeviceCopy, DevicePointer};
 use crate::error::CudaResult;
 use std::ops::{Deref, DerefMut};
 
-/// One value on the host, and its copy on the device. They are made equal when the program
-/// says so.
+/// One value on the host, and its copy on the device. The program copies from one to the other.
 #[derive(Debug)]
 pub struct DeviceVariable<T: DeviceCopy> {
     on_device: DeviceBox<T>,
@@ -13,7 +12,7 @@ pub struct DeviceVariable<T: DeviceCopy> {
 }
 
 impl<T: DeviceCopy> DeviceVariable<T> {
-    /// This value, on both.
+    /// This value, on host and device.
     ///
     /// # Errors
     ///
@@ -43,7 +42,7 @@ impl<T: DeviceCopy> DeviceVariable<T> {
         self.on_device.copy_to(&mut self.on_host)
     }
 
-    /// Where the device's value is.
+    /// The address of the device's value.
     #[must_use]
     pub fn as_device_ptr(&self) -> DevicePointer<T> {
         self.on_device.as_device_ptr()

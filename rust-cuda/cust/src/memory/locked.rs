@@ -1,4 +1,4 @@
-//! Page-locked memory of the host, whose copies overlap with kernels.
+//! Page-locked host memory, whose copies can overlap with kernels.
 
 use super::{DeviceCopy, cuda_free_locked, cuda_malloc_locked};
 use crate::context::home::Home;
@@ -6,27 +6,27 @@ use crate::error::{CudaError, CudaResult, DropResult};
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
-/// Elements in page-locked memory of the host.
+/// Elements in page-locked host memory.
 #[derive(Debug)]
 pub struct LockedBuffer<T: DeviceCopy> {
     start: NonNull<T>,
     len: usize,
-    /// `None` where there is nothing to free.
+    /// `None` if there is nothing to free.
     home: Option<Home>,
 }
 
-// SAFETY: it owns its elements, and the driver may be called from any thread.
+// SAFETY: it owns its elements, and any thread may call the driver.
 unsafe impl<T: DeviceCopy + Send> Send for LockedBuffer<T> {}
-// SAFETY: as above; sharing it gives shared references to the elements.
+// SAFETY: as above; a shared reference gives shared references to the elements.
 unsafe impl<T: DeviceCopy + Sync> Sync for LockedBuffer<T> {}
 
 impl<T: DeviceCopy> LockedBuffer<T> {
-    /// A buffer of `size` times this value.
+    /// A buffer of `size` copies of this value.
     ///
     /// # Errors
     ///
-    /// [`CudaError::OutOfMemory`], [`CudaError::InvalidMemoryAllocation`] for more than an
-    /// address can count, or what else the driver says.
+    /// [`CudaError::OutOfMemory`], [`CudaError::InvalidMemoryAllocation`] if the size in bytes
+    /// exceeds the address space, or another error of the driver.
     pub fn new(value: &T, size: usize) -> CudaResult<Self> {
         Self::filled(size, |_| *value)
     }
@@ -41,16 +41,16 @@ impl<T: DeviceCopy> LockedBuffer<T> {
     }
 
     fn filled(size: usize, value: impl Fn(usize) -> T) -> CudaResult<Self> {
-        // SAFETY: written below, before anything reads it.
+        // SAFETY: the elements are written below, before anything reads them.
         let buffer = unsafe { Self::uninitialized(size) }?;
         for at in 0..size {
-            // SAFETY: within the buffer.
+            // SAFETY: the address lies within the buffer.
             unsafe { buffer.start.add(at).write(value(at)) };
         }
         Ok(buffer)
     }
 
-    /// Room for `size` elements, which hold anything.
+    /// Memory for `size` elements, with unspecified contents.
     ///
     /// # Errors
     ///
@@ -68,7 +68,8 @@ impl<T: DeviceCopy> LockedBuffer<T> {
             });
         }
         let home = Home::current()?;
-        // SAFETY: freed when this is dropped, in its context, which `home` keeps.
+        // SAFETY: the buffer frees the memory when it is dropped, in its context, which `home`
+        // keeps.
         let start = NonNull::new(unsafe { cuda_malloc_locked::<T>(size) }?);
         Ok(Self {
             start: start.ok_or(CudaError::InvalidMemoryAllocation)?,
@@ -77,25 +78,24 @@ impl<T: DeviceCopy> LockedBuffer<T> {
         })
     }
 
-    /// All of it.
+    /// All elements.
     #[must_use]
     pub fn as_slice(&self) -> &[T] {
         self
     }
 
-    /// All of it, to be written.
+    /// All elements, writable.
     #[must_use]
     pub fn as_mut_slice(&mut self) -> &mut [T] {
         self
     }
 
-    /// The buffer of these elements, which is their owner from now on.
+    /// The buffer of these elements; it takes ownership.
     ///
     /// # Safety
     ///
-    /// Their memory was allocated by [`cuda_malloc_locked`](super::cuda_malloc_locked) in the
-    /// context that is current, has room for `size` elements, all initialised, and has no
-    /// other owner.
+    /// [`cuda_malloc_locked`](super::cuda_malloc_locked) has allocated the memory in the current
+    /// context. It holds `size` initialised elements, and has no other owner.
     #[must_use]
     pub unsafe fn from_raw_parts(ptr: *mut T, size: usize) -> Self {
         let nothing = size == 0 || size_of::<T>() == 0;
@@ -106,7 +106,7 @@ impl<T: DeviceCopy> LockedBuffer<T> {
         }
     }
 
-    /// Frees the memory, and says whether that went well.
+    /// Frees the memory, and returns the driver's error if that fails.
     ///
     /// # Errors
     ///
@@ -119,7 +119,7 @@ impl<T: DeviceCopy> LockedBuffer<T> {
     fn free(&mut self) -> CudaResult<()> {
         if let Some(home) = &self.home {
             let _entered = home.enter()?;
-            // SAFETY: the memory is ours, and used by nobody else from here on.
+            // SAFETY: this value owns the memory, and nothing uses it afterwards.
             unsafe { cuda_free_locked(self.start.as_ptr()) }?;
         }
         self.home = None;
@@ -131,14 +131,14 @@ impl<T: DeviceCopy> Deref for LockedBuffer<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
-        // SAFETY: so many elements, initialised, borrowed with the buffer.
+        // SAFETY: the buffer has `len` initialised elements, and is borrowed.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
 }
 
 impl<T: DeviceCopy> DerefMut for LockedBuffer<T> {
     fn deref_mut(&mut self) -> &mut [T] {
-        // SAFETY: as above, and ours alone.
+        // SAFETY: as above, and borrowed exclusively.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
     }
 }
@@ -162,10 +162,10 @@ impl<T: DeviceCopy> Drop for LockedBuffer<T> {
     }
 }
 
-/// One value in page-locked memory of the host.
+/// One value in page-locked host memory.
 #[derive(Debug)]
 pub struct LockedBox<T: DeviceCopy> {
-    /// Of one element.
+    /// A buffer of one element.
     buffer: LockedBuffer<T>,
 }
 
@@ -180,7 +180,7 @@ impl<T: DeviceCopy> LockedBox<T> {
         Ok(Self { buffer })
     }
 
-    /// Room for a value, which is anything.
+    /// Memory for a value, with unspecified contents.
     ///
     /// # Errors
     ///
@@ -195,17 +195,17 @@ impl<T: DeviceCopy> LockedBox<T> {
         Ok(Self { buffer })
     }
 
-    /// The pointer; the memory is the caller's from now on.
+    /// Returns the pointer; the caller takes ownership of the memory.
     #[must_use]
     pub fn into_raw(self) -> *mut T {
         std::mem::ManuallyDrop::new(self).as_raw()
     }
 
-    /// The box of the value at this address, which is its owner from now on.
+    /// The box of the value at this address; it takes ownership.
     ///
     /// # Safety
     ///
-    /// As [`LockedBuffer::from_raw_parts`], of one element.
+    /// As [`LockedBuffer::from_raw_parts`] with one element.
     #[must_use]
     pub unsafe fn from_raw(ptr: *mut T) -> Self {
         Self {
@@ -214,7 +214,7 @@ impl<T: DeviceCopy> LockedBox<T> {
         }
     }
 
-    /// Where the value is.
+    /// The address of the value.
     #[must_use]
     pub fn as_raw(&self) -> *mut T {
         self.buffer.start.as_ptr()

@@ -9,7 +9,7 @@ use std::ffi::{c_uint, c_void};
 /// `CU_MEM_ATTACH_GLOBAL`: kernels of all streams may use the memory.
 const ATTACH_GLOBAL: c_uint = 1;
 
-/// The size of this many elements in bytes: not zero, and within the address space.
+/// The size of this many elements in bytes. Fails if it is zero or exceeds the address space.
 pub(super) fn bytes_of<T>(count: usize) -> CudaResult<usize> {
     count
         .checked_mul(size_of::<T>())
@@ -17,7 +17,7 @@ pub(super) fn bytes_of<T>(count: usize) -> CudaResult<usize> {
         .ok_or(CudaError::InvalidMemoryAllocation)
 }
 
-/// The address of memory that was allocated, which is not null.
+/// The pointer to an allocation. Fails if the address is null.
 pub(super) fn there<T: DeviceCopy>(address: sys::CUdeviceptr) -> CudaResult<DevicePointer<T>> {
     match address {
         0 => Err(CudaError::from_code(sys::CUresult::INVALID_ANSWER.0)),
@@ -29,22 +29,22 @@ pub(super) fn there<T: DeviceCopy>(address: sys::CUdeviceptr) -> CudaResult<Devi
 ///
 /// # Errors
 ///
-/// [`CudaError::InvalidMemoryAllocation`] for none or more than an address can count,
-/// [`CudaError::OutOfMemory`], or what else the driver says.
+/// [`CudaError::InvalidMemoryAllocation`] if the size in bytes is 0 or exceeds the address space,
+/// [`CudaError::OutOfMemory`], or another error of the driver.
 ///
 /// # Safety
 ///
-/// The memory holds anything until it is written. It is freed by [`cuda_free`], once, before
-/// its context goes.
+/// The contents of the memory are unspecified until it is written. [`cuda_free`] frees it, once,
+/// before its context ends.
 pub unsafe fn cuda_malloc<T: DeviceCopy>(count: usize) -> CudaResult<DevicePointer<T>> {
     let bytes = bytes_of::<T>(count)?;
     let mut address = 0;
-    // SAFETY: the pointer is good for one address.
+    // SAFETY: the pointer is valid for one address.
     unsafe { sys::cuMemAlloc_v2(&raw mut address, bytes) }.to_result()?;
     there(address)
 }
 
-/// [`cuda_malloc`], in the order of a stream's work.
+/// [`cuda_malloc`], in stream order.
 ///
 /// # Errors
 ///
@@ -52,15 +52,15 @@ pub unsafe fn cuda_malloc<T: DeviceCopy>(count: usize) -> CudaResult<DevicePoint
 ///
 /// # Safety
 ///
-/// As [`cuda_malloc`]; only work behind this, by the stream's order, uses the memory. It is
-/// freed by [`cuda_free_async`] or [`cuda_free`].
+/// As [`cuda_malloc`]. Only work after this in stream order uses the memory, and
+/// [`cuda_free_async`] or [`cuda_free`] frees it.
 pub unsafe fn cuda_malloc_async<T: DeviceCopy>(
     stream: &Stream,
     count: usize,
 ) -> CudaResult<DevicePointer<T>> {
     let bytes = bytes_of::<T>(count)?;
     let mut address = 0;
-    // SAFETY: the pointer is good for one address, the stream is alive.
+    // SAFETY: the pointer is valid for one address, the stream is alive.
     unsafe { sys::cuMemAllocAsync(&raw mut address, bytes, stream.as_inner()) }.to_result()?;
     there(address)
 }
@@ -73,18 +73,18 @@ pub unsafe fn cuda_malloc_async<T: DeviceCopy>(
 ///
 /// # Safety
 ///
-/// As [`cuda_malloc`]; it is freed by [`cuda_free_unified`].
+/// As [`cuda_malloc`]; [`cuda_free_unified`] frees it.
 pub unsafe fn cuda_malloc_unified<T: DeviceCopy>(count: usize) -> CudaResult<UnifiedPointer<T>> {
     let bytes = bytes_of::<T>(count)?;
     let mut address = 0;
-    // SAFETY: the pointer is good for one address.
+    // SAFETY: the pointer is valid for one address.
     unsafe { sys::cuMemAllocManaged(&raw mut address, bytes, ATTACH_GLOBAL) }.to_result()?;
     let address = there::<T>(address)?.as_raw() as usize;
-    // SAFETY: the driver has just mapped it for host and device.
+    // SAFETY: the driver has just mapped the memory for host and device.
     Ok(unsafe { UnifiedPointer::wrap(std::ptr::with_exposed_provenance_mut(address)) })
 }
 
-/// Allocates page-locked memory of the host for `count` elements.
+/// Allocates page-locked host memory for `count` elements.
 ///
 /// # Errors
 ///
@@ -92,26 +92,26 @@ pub unsafe fn cuda_malloc_unified<T: DeviceCopy>(count: usize) -> CudaResult<Uni
 ///
 /// # Safety
 ///
-/// As [`cuda_malloc`]; it is freed by [`cuda_free_locked`].
+/// As [`cuda_malloc`]; [`cuda_free_locked`] frees it.
 pub unsafe fn cuda_malloc_locked<T>(count: usize) -> CudaResult<*mut T> {
     let bytes = bytes_of::<T>(count)?;
     let mut pointer: *mut c_void = std::ptr::null_mut();
-    // SAFETY: the pointer is good for one pointer.
+    // SAFETY: the pointer is valid for one pointer.
     unsafe { sys::cuMemAllocHost_v2(&raw mut pointer, bytes) }.to_result()?;
     there::<u8>(pointer.addr() as u64)?;
     Ok(pointer.cast())
 }
 
-/// Frees what [`cuda_malloc`] has allocated.
+/// Frees memory of [`cuda_malloc`].
 ///
 /// # Errors
 ///
-/// [`CudaError::InvalidMemoryAllocation`] for null, or what the driver says.
+/// [`CudaError::InvalidMemoryAllocation`] for null, or the error that the driver reports.
 ///
 /// # Safety
 ///
-/// It was allocated by [`cuda_malloc`] or [`cuda_malloc_async`], is not freed yet, and
-/// nothing uses it any more. Its context is current.
+/// [`cuda_malloc`] or [`cuda_malloc_async`] has allocated the memory, it is not freed yet, and
+/// nothing uses it afterwards. Its context is current.
 pub unsafe fn cuda_free<T: DeviceCopy>(ptr: DevicePointer<T>) -> CudaResult<()> {
     if ptr.is_null() {
         return Err(CudaError::InvalidMemoryAllocation);
@@ -120,7 +120,7 @@ pub unsafe fn cuda_free<T: DeviceCopy>(ptr: DevicePointer<T>) -> CudaResult<()> 
     unsafe { sys::cuMemFree_v2(ptr.as_raw()) }.to_result()
 }
 
-/// Frees what [`cuda_malloc_async`] has allocated, in the order of a stream's work.
+/// Frees memory of [`cuda_malloc_async`] in stream order.
 ///
 /// # Errors
 ///
@@ -128,7 +128,7 @@ pub unsafe fn cuda_free<T: DeviceCopy>(ptr: DevicePointer<T>) -> CudaResult<()> 
 ///
 /// # Safety
 ///
-/// As [`cuda_free`]; only work in front of this, by the stream's order, uses the memory.
+/// As [`cuda_free`]; only work before this in stream order uses the memory.
 pub unsafe fn cuda_free_async<T: DeviceCopy>(
     stream: &Stream,
     p: DevicePointer<T>,
@@ -140,7 +140,7 @@ pub unsafe fn cuda_free_async<T: DeviceCopy>(
     unsafe { sys::cuMemFreeAsync(p.as_raw(), stream.as_inner()) }.to_result()
 }
 
-/// Frees what [`cuda_malloc_unified`] has allocated.
+/// Frees memory of [`cuda_malloc_unified`].
 ///
 /// # Errors
 ///
@@ -148,14 +148,14 @@ pub unsafe fn cuda_free_async<T: DeviceCopy>(
 ///
 /// # Safety
 ///
-/// As [`cuda_free`], of what [`cuda_malloc_unified`] has allocated.
+/// As [`cuda_free`], for memory of [`cuda_malloc_unified`].
 pub unsafe fn cuda_free_unified<T: DeviceCopy>(p: UnifiedPointer<T>) -> CudaResult<()> {
     let address = p.as_raw().addr() as u64;
-    // SAFETY: the caller's promise; shared memory is freed as device memory is.
+    // SAFETY: the caller's promise; the driver frees unified memory like device memory.
     unsafe { cuda_free(DevicePointer::<T>::from_raw(address)) }
 }
 
-/// Frees what [`cuda_malloc_locked`] has allocated.
+/// Frees memory of [`cuda_malloc_locked`].
 ///
 /// # Errors
 ///
@@ -163,7 +163,7 @@ pub unsafe fn cuda_free_unified<T: DeviceCopy>(p: UnifiedPointer<T>) -> CudaResu
 ///
 /// # Safety
 ///
-/// As [`cuda_free`], of what [`cuda_malloc_locked`] has allocated.
+/// As [`cuda_free`], for memory of [`cuda_malloc_locked`].
 pub unsafe fn cuda_free_locked<T>(ptr: *mut T) -> CudaResult<()> {
     if ptr.is_null() {
         return Err(CudaError::InvalidMemoryAllocation);

@@ -1,11 +1,11 @@
 //! Device memory, unified memory, and page-locked host memory.
 //!
-//! | type | where it lies | who may use it |
+//! | type | location | who may use it |
 //! |---|---|---|
 //! | [`DeviceBox`], [`DeviceBuffer`], [`DeviceVariable`] | device | kernels; the host by copies |
-//! | [`UnifiedBox`], [`UnifiedBuffer`] | moves between both | both, in turns |
-//! | [`LockedBox`], [`LockedBuffer`] | host, page-locked | the host; copies of it overlap with kernels |
-//! | [`array::ArrayObject`] | device, as textures want it | textures and surfaces; the host by copies |
+//! | [`UnifiedBox`], [`UnifiedBuffer`] | moves between host and device | both, in turns |
+//! | [`LockedBox`], [`LockedBuffer`] | host, page-locked | the host; its copies can overlap with kernels |
+//! | [`array::ArrayObject`] | device, in the layout of textures | textures and surfaces; the host by copies |
 
 pub mod array;
 mod device_box;
@@ -41,7 +41,7 @@ use crate::stream::Stream;
 use crate::sys::{self, CUdeviceptr};
 use std::ffi::c_void;
 
-/// Memory of a device that can be copied to and from; the call returns when it is done.
+/// Device memory that can be copied to and from. A call returns when the copy has ended.
 pub trait CopyDestination<O: ?Sized>: Sealed {
     /// Copies from `source`.
     ///
@@ -51,7 +51,7 @@ pub trait CopyDestination<O: ?Sized>: Sealed {
     ///
     /// # Panics
     ///
-    /// When the lengths differ, as slices do.
+    /// If the lengths differ.
     fn copy_from(&mut self, source: &O) -> CudaResult<()>;
 
     /// Copies to `dest`.
@@ -62,13 +62,13 @@ pub trait CopyDestination<O: ?Sized>: Sealed {
     ///
     /// # Panics
     ///
-    /// When the lengths differ, as slices do.
+    /// If the lengths differ.
     fn copy_to(&self, dest: &mut O) -> CudaResult<()>;
 }
 
-/// Memory of a device that can be copied to and from in a stream; the call returns at once.
+/// Device memory that can be copied to and from in stream order. A call returns at once.
 pub trait AsyncCopyDestination<O: ?Sized>: Sealed {
-    /// Copies from `source` behind the work that the stream has been given.
+    /// Copies from `source` after the earlier work of the stream.
     ///
     /// # Errors
     ///
@@ -76,15 +76,15 @@ pub trait AsyncCopyDestination<O: ?Sized>: Sealed {
     ///
     /// # Panics
     ///
-    /// When the lengths differ, as slices do.
+    /// If the lengths differ.
     ///
     /// # Safety
     ///
-    /// Both stay, `source` unchanged and this unused by anything but the stream, until the
-    /// copy is done.
+    /// Until the copy has ended, both sides stay allocated, `source` does not change, and only work
+    /// of the stream uses this side.
     unsafe fn async_copy_from(&mut self, source: &O, stream: &Stream) -> CudaResult<()>;
 
-    /// Copies to `dest` behind the work that the stream has been given.
+    /// Copies to `dest` after the earlier work of the stream.
     ///
     /// # Errors
     ///
@@ -92,22 +92,22 @@ pub trait AsyncCopyDestination<O: ?Sized>: Sealed {
     ///
     /// # Panics
     ///
-    /// When the lengths differ, as slices do.
+    /// If the lengths differ.
     ///
     /// # Safety
     ///
-    /// Both stay, this unchanged and `dest` unused by anything but the stream, until the
-    /// copy is done.
+    /// Until the copy has ended, both sides stay allocated, this side does not change, and only
+    /// work of the stream uses `dest`.
     unsafe fn async_copy_to(&self, dest: &mut O, stream: &Stream) -> CudaResult<()>;
 }
 
-/// Elements that kernels can be given, in device memory or shared with the host.
+/// Elements that a kernel can use, in device memory or unified memory.
 #[allow(clippy::len_without_is_empty, reason = "the trait that cust has")]
 pub trait GpuBuffer<T: DeviceCopy>: Sealed {
-    /// Where they begin.
+    /// The address of the first element.
     fn as_device_ptr(&self) -> DevicePointer<T>;
 
-    /// How many there are.
+    /// The number of elements.
     fn len(&self) -> usize;
 }
 
@@ -131,9 +131,9 @@ impl<T: DeviceCopy> GpuBuffer<T> for UnifiedBuffer<T> {
     }
 }
 
-/// One value that kernels can be given, in device memory or shared with the host.
+/// One value that a kernel can use, in device memory or unified memory.
 pub trait GpuBox<T: DeviceCopy>: Sealed {
-    /// Where it is.
+    /// The address of the value.
     fn as_device_ptr(&self) -> DevicePointer<T>;
 }
 
@@ -149,9 +149,9 @@ impl<T: DeviceCopy> GpuBox<T> for UnifiedBox<T> {
     }
 }
 
-/// A piece of device memory, whatever lies there.
+/// A piece of device memory, of any type.
 pub trait DeviceMemory {
-    /// Where it begins.
+    /// Its address.
     fn as_raw_ptr(&self) -> CUdeviceptr;
 
     /// Its size in bytes.
@@ -206,7 +206,8 @@ impl<T: DeviceCopy> DeviceMemory for DeviceSlice<T> {
 ///
 /// # Safety
 ///
-/// `size` bytes can be read at `src_ptr` and are the caller's on the device at `d_ptr`.
+/// `size` bytes are readable at `src_ptr`, and the caller owns `size` bytes of device memory at
+/// `d_ptr`.
 pub unsafe fn memcpy_htod(
     d_ptr: CUdeviceptr,
     src_ptr: *const c_void,
@@ -218,8 +219,8 @@ pub unsafe fn memcpy_htod(
 
 /// Copies between the memories of two devices, in the order of a stream of either.
 ///
-/// It works for any two devices. Where they reach each other's memory nothing passes through
-/// the host.
+/// It works for any two devices. If they can access each other's memory, the copy does not pass
+/// through the host.
 ///
 /// # Errors
 ///
@@ -227,9 +228,9 @@ pub unsafe fn memcpy_htod(
 ///
 /// # Safety
 ///
-/// `size` bytes at `src` are memory of the context `src_context`, and as many at `dst` are memory
-/// of `dst_context`, which the caller owns. Both stay until the copy has ended, nothing writes the
-/// source meanwhile, and nothing else uses the target.
+/// `size` bytes at `src` are memory of the context `src_context`, and `size` bytes at `dst` are
+/// memory of `dst_context`, which the caller owns. Both stay allocated until the copy has ended.
+/// Meanwhile nothing writes the source, and nothing else uses the target.
 pub unsafe fn memcpy_peer_async(
     dst: CUdeviceptr,
     dst_context: &Context,
@@ -250,7 +251,7 @@ pub unsafe fn memcpy_peer_async(
 /// The error that the driver reports.
 pub fn mem_get_info() -> CudaResult<(usize, usize)> {
     let (mut free, mut total) = (0, 0);
-    // SAFETY: the pointers are good for one size each.
+    // SAFETY: the pointers are valid for one size each.
     unsafe { sys::cuMemGetInfo_v2(&raw mut free, &raw mut total) }.to_result()?;
     Ok((free, total))
 }

@@ -5,18 +5,18 @@ use crate::sys::CUdeviceptr;
 use std::fmt;
 use std::marker::PhantomData;
 
-/// An address in device memory. A kernel takes it where it declares a pointer.
+/// An address in device memory. It is the argument for a kernel's pointer parameter.
 ///
-/// The host cannot read through it, so that making one is safe, whatever it points to.
+/// Making one is safe, whatever it points to, because the host cannot read through it.
 #[repr(transparent)]
 pub struct DevicePointer<T: DeviceCopy> {
     address: CUdeviceptr,
     element: PhantomData<*mut T>,
 }
 
-// SAFETY: an address is a number, which kernels take as the pointer it stands for.
+// SAFETY: an address is a number, which kernels take as a pointer.
 unsafe impl<T: DeviceCopy> DeviceCopy for DevicePointer<T> {}
-// SAFETY: an address is a number; using it is unsafe wherever it is done.
+// SAFETY: an address is a number; every use of it is unsafe.
 unsafe impl<T: DeviceCopy> Send for DevicePointer<T> {}
 // SAFETY: as above.
 unsafe impl<T: DeviceCopy> Sync for DevicePointer<T> {}
@@ -79,13 +79,13 @@ impl<T: DeviceCopy> DevicePointer<T> {
         self.address
     }
 
-    /// The driver's form of it.
+    /// Its value in the driver's interface.
     #[must_use]
     pub fn as_raw(&self) -> CUdeviceptr {
         self.address
     }
 
-    /// The address of this number.
+    /// The address with this number.
     #[must_use]
     pub fn from_raw(ptr: CUdeviceptr) -> Self {
         Self {
@@ -118,30 +118,31 @@ impl<T: DeviceCopy> DevicePointer<T> {
         std::ptr::with_exposed_provenance_mut(self.address as usize)
     }
 
-    /// The address of the same number, of another type.
+    /// The same address, for another type.
     #[must_use]
     pub fn cast<U: DeviceCopy>(self) -> DevicePointer<U> {
         DevicePointer::from_raw(self.address)
     }
 
-    /// So many elements further on.
+    /// The address `count` elements further on.
     ///
     /// # Safety
     ///
-    /// Both addresses are in one piece of memory, or just behind it.
+    /// Both addresses are in one allocation, or at its end.
     #[must_use]
     pub unsafe fn offset(self, count: isize) -> Self {
         self.wrapping_offset(count)
     }
 
-    /// So many elements further on, whatever is there.
+    /// The address `count` elements further on; unlike `add` and `offset` it has no safety
+    /// condition.
     #[must_use]
     pub fn wrapping_offset(self, count: isize) -> Self {
         let bytes = (count as i64).wrapping_mul(size_of::<T>() as i64);
         Self::from_raw(self.address.wrapping_add_signed(bytes))
     }
 
-    /// So many elements further on.
+    /// The address `count` elements further on.
     ///
     /// # Safety
     ///
@@ -152,7 +153,7 @@ impl<T: DeviceCopy> DevicePointer<T> {
         self.wrapping_add(count)
     }
 
-    /// So many elements back.
+    /// The address `count` elements back.
     ///
     /// # Safety
     ///
@@ -163,13 +164,14 @@ impl<T: DeviceCopy> DevicePointer<T> {
         self.wrapping_sub(count)
     }
 
-    /// So many elements further on, whatever is there.
+    /// The address `count` elements further on; unlike `add` and `offset` it has no safety
+    /// condition.
     #[must_use]
     pub fn wrapping_add(self, count: usize) -> Self {
         self.wrapping_offset(count as isize)
     }
 
-    /// So many elements back, whatever is there.
+    /// The address `count` elements back; unlike `sub` it has no safety condition.
     #[must_use]
     pub fn wrapping_sub(self, count: usize) -> Self {
         self.wrapping_offset((count as isize).wrapping_neg())
@@ -182,7 +184,7 @@ pub struct UnifiedPointer<T: DeviceCopy> {
     pointer: *mut T,
 }
 
-// SAFETY: it points to memory that devices reach at the same address.
+// SAFETY: it points to memory that devices access at the same address.
 unsafe impl<T: DeviceCopy> DeviceCopy for UnifiedPointer<T> {}
 
 impl<T: DeviceCopy> UnifiedPointer<T> {
@@ -190,7 +192,7 @@ impl<T: DeviceCopy> UnifiedPointer<T> {
         self.pointer.addr()
     }
 
-    /// The pointer `ptr`.
+    /// Wraps the pointer `ptr`.
     ///
     /// # Safety
     ///
@@ -227,17 +229,18 @@ impl<T: DeviceCopy> UnifiedPointer<T> {
         }
     }
 
-    /// So many elements further on.
+    /// The address `count` elements further on.
     ///
     /// # Safety
     ///
-    /// Both pointers are to one piece of memory, or just behind it.
+    /// Both pointers are in one allocation, or at its end.
     #[must_use]
     pub unsafe fn offset(self, count: isize) -> Self {
         self.wrapping_offset(count)
     }
 
-    /// So many elements further on, whatever is there.
+    /// The address `count` elements further on; unlike `add` and `offset` it has no safety
+    /// condition.
     #[must_use]
     pub fn wrapping_offset(self, count: isize) -> Self {
         Self {
@@ -245,7 +248,7 @@ impl<T: DeviceCopy> UnifiedPointer<T> {
         }
     }
 
-    /// So many elements further on.
+    /// The address `count` elements further on.
     ///
     /// # Safety
     ///
@@ -256,7 +259,7 @@ impl<T: DeviceCopy> UnifiedPointer<T> {
         self.wrapping_add(count)
     }
 
-    /// So many elements back.
+    /// The address `count` elements back.
     ///
     /// # Safety
     ///
@@ -267,13 +270,14 @@ impl<T: DeviceCopy> UnifiedPointer<T> {
         self.wrapping_sub(count)
     }
 
-    /// So many elements further on, whatever is there.
+    /// The address `count` elements further on; unlike `add` and `offset` it has no safety
+    /// condition.
     #[must_use]
     pub fn wrapping_add(self, count: usize) -> Self {
         self.wrapping_offset(count as isize)
     }
 
-    /// So many elements back, whatever is there.
+    /// The address `count` elements back; unlike `sub` it has no safety condition.
     #[must_use]
     pub fn wrapping_sub(self, count: usize) -> Self {
         self.wrapping_offset((count as isize).wrapping_neg())

@@ -7,7 +7,7 @@ use crate::error::{CudaError, CudaResult, ToResult};
 use crate::stream::Stream;
 use crate::sys::{self, CUmemoryPool};
 
-/// A pool of device memory. Memory freed to it is reused for the next allocation.
+/// A pool of device memory. It reuses freed memory for later allocations.
 #[derive(Debug)]
 pub struct MemoryPool {
     raw: CUmemoryPool,
@@ -15,12 +15,12 @@ pub struct MemoryPool {
 }
 
 impl MemoryPool {
-    /// A pool on this device, for the context that is current.
+    /// A pool on this device, for the current context.
     ///
     /// # Errors
     ///
-    /// [`CudaError::NotSupported`] where the device or the driver has no pools; what else the
-    /// driver says.
+    /// [`CudaError::NotSupported`] if the device or the driver has no pools; other errors of the
+    /// driver.
     pub fn new(device: Device) -> CudaResult<Self> {
         let properties = sys::CUmemPoolProps {
             allocType: sys::MEM_ALLOCATION_TYPE_PINNED,
@@ -32,14 +32,14 @@ impl MemoryPool {
         };
         let home = Home::current()?;
         let mut raw = CUmemoryPool::NULL;
-        // SAFETY: both pointers are good for what is written and read through them.
+        // SAFETY: both pointers are valid for what the driver writes and reads through them.
         match unsafe { sys::cuMemPoolCreate(&raw mut raw, &raw const properties) } {
             sys::CUresult::SYMBOL_MISSING => Err(CudaError::NotSupported),
             code => code.to_result().map(|()| Self { raw, home }),
         }
     }
 
-    /// The unused bytes that the pool keeps when a stream is synchronised.
+    /// Sets how many unused bytes the pool keeps when a stream is synchronised.
     ///
     /// # Errors
     ///
@@ -57,8 +57,8 @@ impl MemoryPool {
         .to_result()
     }
 
-    /// Lets `device`, which [can](Device::can_access) reach the memory of the pool's own, reach
-    /// the pool: copies between the two then need no host.
+    /// Gives `device` access to the pool; it must be [able to access](Device::can_access) the
+    /// memory of the pool's device. Copies between the two then do not pass through the host.
     ///
     /// # Errors
     ///
@@ -69,11 +69,11 @@ impl MemoryPool {
             locationId: device.as_raw(),
             flags: sys::MEM_ACCESS_READWRITE,
         };
-        // SAFETY: the pool is alive, and the pointer is good for one description.
+        // SAFETY: the pool is alive, and the pointer is valid for one description.
         unsafe { sys::cuMemPoolSetAccess(self.raw, &raw const access, 1) }.to_result()
     }
 
-    /// Returns unused memory to the device, except for this many bytes.
+    /// Returns unused memory to the device, and keeps at most this many bytes.
     ///
     /// # Errors
     ///
@@ -83,7 +83,7 @@ impl MemoryPool {
         unsafe { sys::cuMemPoolTrimTo(self.raw, bytes) }.to_result()
     }
 
-    /// Memory for `count` elements, in the order of a stream's work.
+    /// Allocates memory for `count` elements in stream order.
     ///
     /// # Errors
     ///
@@ -100,7 +100,7 @@ impl MemoryPool {
     ) -> CudaResult<DevicePointer<T>> {
         let bytes = super::malloc::bytes_of::<T>(count)?;
         let mut address = 0;
-        // SAFETY: the pointer is good for one address; pool and stream are alive.
+        // SAFETY: the pointer is valid for one address; pool and stream are alive.
         unsafe {
             sys::cuMemAllocFromPoolAsync(&raw mut address, bytes, self.raw, stream.as_inner())
         }
@@ -114,8 +114,8 @@ impl Drop for MemoryPool {
         let Ok(_entered) = self.home.enter() else {
             return;
         };
-        // SAFETY: the pool is ours; the driver waits for what is still being freed. A failure
-        // means that the driver is shutting down.
+        // SAFETY: this value owns the pool; the driver waits for pending frees. A failure means
+        // that the driver is shutting down.
         let _ = unsafe { sys::cuMemPoolDestroy(self.raw) };
     }
 }

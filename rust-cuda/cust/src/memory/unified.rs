@@ -14,29 +14,28 @@ use std::ops::{Deref, DerefMut};
 
 /// Elements that host and device share.
 ///
-/// The code that launches a kernel promises that the host does not use memory of the kernel
-/// meanwhile.
+/// Whoever launches a kernel promises that the host does not use the kernel's memory meanwhile.
 #[derive(Debug)]
 pub struct UnifiedBuffer<T: DeviceCopy> {
-    /// Of no memory where there are no bytes: aligned, and not null.
+    /// The address; without memory, as for elements without bytes, it is aligned and not null.
     start: UnifiedPointer<T>,
     len: usize,
-    /// `None` where there is nothing to free.
+    /// `None` if there is nothing to free.
     home: Option<Home>,
 }
 
-// SAFETY: it owns its elements, and the driver may be called from any thread.
+// SAFETY: it owns its elements, and any thread may call the driver.
 unsafe impl<T: DeviceCopy + Send> Send for UnifiedBuffer<T> {}
-// SAFETY: as above; sharing it gives shared references to the elements.
+// SAFETY: as above; a shared reference gives shared references to the elements.
 unsafe impl<T: DeviceCopy + Sync> Sync for UnifiedBuffer<T> {}
 
 impl<T: DeviceCopy> UnifiedBuffer<T> {
-    /// A buffer of `size` times this value.
+    /// A buffer of `size` copies of this value.
     ///
     /// # Errors
     ///
-    /// [`CudaError::OutOfMemory`], [`CudaError::InvalidMemoryAllocation`] for more than an
-    /// address can count, or what else the driver says.
+    /// [`CudaError::OutOfMemory`], [`CudaError::InvalidMemoryAllocation`] if the size in bytes
+    /// exceeds the address space, or another error of the driver.
     pub fn new(value: &T, size: usize) -> CudaResult<Self> {
         Self::filled(size, |_| *value)
     }
@@ -51,17 +50,17 @@ impl<T: DeviceCopy> UnifiedBuffer<T> {
     }
 
     fn filled(size: usize, value: impl Fn(usize) -> T) -> CudaResult<Self> {
-        // SAFETY: written below, before anything reads it.
+        // SAFETY: the elements are written below, before anything reads them.
         let mut buffer = unsafe { Self::uninitialized(size) }?;
         let start = buffer.start.as_raw_mut();
         for at in 0..size {
-            // SAFETY: within the buffer.
+            // SAFETY: the address lies within the buffer.
             unsafe { start.add(at).write(value(at)) };
         }
         Ok(buffer)
     }
 
-    /// Room for `size` elements, which hold anything.
+    /// Memory for `size` elements, with unspecified contents.
     ///
     /// # Errors
     ///
@@ -74,7 +73,7 @@ impl<T: DeviceCopy> UnifiedBuffer<T> {
     pub unsafe fn uninitialized(size: usize) -> CudaResult<Self> {
         if size == 0 || size_of::<T>() == 0 {
             return Ok(Self {
-                // SAFETY: no memory, for elements that have no bytes.
+                // SAFETY: elements without bytes need no memory.
                 start: unsafe { UnifiedPointer::wrap(std::ptr::dangling_mut()) },
                 len: size,
                 home: None,
@@ -82,38 +81,38 @@ impl<T: DeviceCopy> UnifiedBuffer<T> {
         }
         let home = Home::current()?;
         Ok(Self {
-            // SAFETY: freed when this is dropped, in its context, which `home` keeps.
+            // SAFETY: the buffer frees the memory when it is dropped, in its context, which `home`
+            // keeps.
             start: unsafe { cuda_malloc_unified(size)? },
             len: size,
             home: Some(home),
         })
     }
 
-    /// All of it.
+    /// All elements.
     #[must_use]
     pub fn as_slice(&self) -> &[T] {
         self
     }
 
-    /// All of it, to be written.
+    /// All elements, writable.
     #[must_use]
     pub fn as_mut_slice(&mut self) -> &mut [T] {
         self
     }
 
-    /// Where it begins.
+    /// The address of the first element.
     #[must_use]
     pub fn as_unified_ptr(&mut self) -> UnifiedPointer<T> {
         self.start
     }
 
-    /// The buffer of these elements, which is their owner from now on.
+    /// The buffer of these elements; it takes ownership.
     ///
     /// # Safety
     ///
-    /// Their memory was allocated by [`cuda_malloc_unified`](super::cuda_malloc_unified) in
-    /// the context that is current, has room for `capacity` elements, all initialised, and
-    /// has no other owner.
+    /// [`cuda_malloc_unified`](super::cuda_malloc_unified) has allocated the memory in the current
+    /// context. It holds `capacity` initialised elements, and has no other owner.
     #[must_use]
     pub unsafe fn from_raw_parts(ptr: UnifiedPointer<T>, capacity: usize) -> Self {
         let nothing = capacity == 0 || size_of::<T>() == 0;
@@ -124,7 +123,7 @@ impl<T: DeviceCopy> UnifiedBuffer<T> {
         }
     }
 
-    /// Frees the memory, and says whether that went well.
+    /// Frees the memory, and returns the driver's error if that fails.
     ///
     /// # Errors
     ///
@@ -137,7 +136,7 @@ impl<T: DeviceCopy> UnifiedBuffer<T> {
     fn free(&mut self) -> CudaResult<()> {
         if let Some(home) = &self.home {
             let _entered = home.enter()?;
-            // SAFETY: the memory is ours, and used by nobody else from here on.
+            // SAFETY: this value owns the memory, and nothing uses it afterwards.
             unsafe { cuda_free_unified(self.start) }?;
         }
         self.home = None;
@@ -149,14 +148,14 @@ impl<T: DeviceCopy> Deref for UnifiedBuffer<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
-        // SAFETY: so many elements, initialised, borrowed with the buffer.
+        // SAFETY: the buffer has `len` initialised elements, and is borrowed.
         unsafe { std::slice::from_raw_parts(self.start.as_raw(), self.len) }
     }
 }
 
 impl<T: DeviceCopy> DerefMut for UnifiedBuffer<T> {
     fn deref_mut(&mut self) -> &mut [T] {
-        // SAFETY: as above, and ours alone.
+        // SAFETY: as above, and borrowed exclusively.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_raw_mut(), self.len) }
     }
 }
@@ -184,16 +183,15 @@ impl<T: DeviceCopy> Sealed for UnifiedBuffer<T> {}
 
 /// One value that host and device share.
 ///
-/// The code that launches a kernel promises that the host does not use memory of the kernel
-/// meanwhile.
+/// Whoever launches a kernel promises that the host does not use the kernel's memory meanwhile.
 #[derive(Debug)]
 pub struct UnifiedBox<T: DeviceCopy> {
-    /// Of one element.
+    /// A buffer of one element.
     buffer: UnifiedBuffer<T>,
 }
 
 impl<T: DeviceCopy> UnifiedBox<T> {
-    /// This value.
+    /// Moves a value to unified memory.
     ///
     /// # Errors
     ///
@@ -203,7 +201,7 @@ impl<T: DeviceCopy> UnifiedBox<T> {
         Ok(Self { buffer })
     }
 
-    /// Room for a value, which is anything.
+    /// Memory for a value, with unspecified contents.
     ///
     /// # Errors
     ///
@@ -218,11 +216,11 @@ impl<T: DeviceCopy> UnifiedBox<T> {
         Ok(Self { buffer })
     }
 
-    /// The box of the value at this address, which is its owner from now on.
+    /// The box of the value at this address; it takes ownership.
     ///
     /// # Safety
     ///
-    /// As [`UnifiedBuffer::from_raw_parts`], of one element.
+    /// As [`UnifiedBuffer::from_raw_parts`] with one element.
     #[must_use]
     pub unsafe fn from_raw(ptr: *mut T) -> Self {
         // SAFETY: the caller's promise.
@@ -242,20 +240,20 @@ impl<T: DeviceCopy> UnifiedBox<T> {
         }
     }
 
-    /// The pointer; the memory is the caller's from now on.
+    /// Returns the pointer; the caller takes ownership of the memory.
     #[must_use]
     #[allow(clippy::wrong_self_convention, reason = "the form that cust has")]
     pub fn into_unified(b: Self) -> UnifiedPointer<T> {
         std::mem::ManuallyDrop::new(b).as_unified_ptr()
     }
 
-    /// Where the value is.
+    /// The address of the value.
     #[must_use]
     pub fn as_unified_ptr(&self) -> UnifiedPointer<T> {
         self.buffer.start
     }
 
-    /// The value, which is never freed.
+    /// Leaks the box: the value is never freed.
     ///
     /// Its context is never released either.
     #[must_use]
@@ -264,11 +262,12 @@ impl<T: DeviceCopy> UnifiedBox<T> {
         T: 'a,
     {
         let mut leaked = std::mem::ManuallyDrop::new(b);
-        // SAFETY: initialised, and neither it nor its context goes, as nothing is dropped.
+        // SAFETY: the value is initialised, and nothing is dropped, so the value and its context
+        // stay for ever.
         unsafe { &mut *leaked.buffer.start.as_raw_mut() }
     }
 
-    /// Frees the memory, and says whether that went well.
+    /// Frees the memory, and returns the driver's error if that fails.
     ///
     /// # Errors
     ///
@@ -357,10 +356,10 @@ impl<T: DeviceCopy + std::hash::Hash> std::hash::Hash for UnifiedBox<T> {
 
 impl<T: DeviceCopy> Sealed for UnifiedBox<T> {}
 
-/// `CU_DEVICE_CPU`: the host, in place of a device number.
+/// `CU_DEVICE_CPU`: the host, instead of a device number.
 const HOST: CUdevice = -1;
 
-/// `CU_MEM_ADVISE_…`.
+/// The driver's `CU_MEM_ADVISE_…`.
 #[derive(Clone, Copy)]
 #[repr(u32)]
 enum Advice {
@@ -370,13 +369,12 @@ enum Advice {
     UnsetPreferredLocation = 4,
 }
 
-/// What the driver is told about memory that host and device share, so that it moves it in
-/// time.
+/// Advice to the driver about the use of unified memory, so that it moves memory in time.
 pub trait MemoryAdvise<T: DeviceCopy>: Sealed {
     /// The elements.
     fn as_slice(&self) -> &[T];
 
-    /// Moves them to the host, in the order of a stream's work.
+    /// Moves the elements to the host, in stream order.
     ///
     /// # Errors
     ///
@@ -385,7 +383,7 @@ pub trait MemoryAdvise<T: DeviceCopy>: Sealed {
         prefetch(self.as_slice(), HOST, stream)
     }
 
-    /// Moves them to a device, in the order of a stream's work.
+    /// Moves the elements to a device, in stream order.
     ///
     /// # Errors
     ///
@@ -394,7 +392,8 @@ pub trait MemoryAdvise<T: DeviceCopy>: Sealed {
         prefetch(self.as_slice(), device.as_raw(), stream)
     }
 
-    /// Whether they are read much more often than written; each reader then has a copy.
+    /// Says whether the elements are read much more often than written; if so, each reader gets a
+    /// copy.
     ///
     /// # Errors
     ///
@@ -408,7 +407,7 @@ pub trait MemoryAdvise<T: DeviceCopy>: Sealed {
         advise(self.as_slice(), advice, 0)
     }
 
-    /// Where they should stay; `None` is the host.
+    /// Says where the elements should stay; `None` is the host.
     ///
     /// # Errors
     ///
@@ -418,7 +417,7 @@ pub trait MemoryAdvise<T: DeviceCopy>: Sealed {
         advise(self.as_slice(), Advice::SetPreferredLocation, place)
     }
 
-    /// They need not stay anywhere.
+    /// Withdraws the preferred location.
     ///
     /// # Errors
     ///
@@ -434,7 +433,8 @@ fn prefetch<T>(elements: &[T], place: CUdevice, stream: &Stream) -> CudaResult<(
         return Ok(());
     }
     let address = elements.as_ptr().addr() as u64;
-    // SAFETY: shared memory of that size; the stream is alive. Contents stay as they are.
+    // SAFETY: the unified memory has this size, and the stream is alive. The contents do not
+    // change.
     unsafe { sys::cuMemPrefetchAsync(address, bytes, place, stream.as_inner()) }.to_result()
 }
 
@@ -444,7 +444,7 @@ fn advise<T>(elements: &[T], advice: Advice, place: CUdevice) -> CudaResult<()> 
         return Ok(());
     }
     let address = elements.as_ptr().addr() as u64;
-    // SAFETY: shared memory of that size. Contents stay as they are.
+    // SAFETY: the unified memory has this size. The contents do not change.
     unsafe { sys::cuMemAdvise(address, bytes, advice as c_uint, place) }.to_result()
 }
 
