@@ -328,7 +328,7 @@ proptest! {
         let solid = Field3::filled(Shape3::new(nx, ny, nz), 2.5_f64)?;
         let (flat, deep) = (plane.to_device(&device)?, solid.to_device(&device)?);
         let faults = |is: &Buffer<f64>, wanted: &str, right: bool| {
-            let words = format!("the buffer is of {} points, but must be of {wanted}", is.shape());
+            let words = format!("the buffer has the shape {}, but must have {wanted}", is.shape());
             Faults::none().and(!right, "ShapeMismatch", words)
         };
         for (buffer, is_plane) in [(&flat, true), (&deep, false)] {

@@ -100,7 +100,7 @@ pub(crate) struct Bench {
 
     /// Whether plates and waves first compute what their neighbours need, and send it while they
     /// compute the rest
-    #[arg(long, value_enum, default_value = "where-paid", requires = "ranks")]
+    #[arg(long, value_enum, default_value = "auto", requires = "ranks")]
     pub(crate) rims: Rims,
 
     /// Predict the times for up to COUNT ranks by a model of the measurements; with --ranks, or
@@ -148,7 +148,7 @@ pub(crate) enum Cut {
 /// Whether what neighbours need is computed first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Rims {
-    WherePaid,
+    Auto,
     Always,
     Never,
 }
@@ -156,7 +156,7 @@ pub(crate) enum Rims {
 impl From<Rims> for Ahead {
     fn from(rims: Rims) -> Self {
         match rims {
-            Rims::WherePaid => Self::WherePaid,
+            Rims::Auto => Self::Auto,
             Rims::Always => Self::Always,
             Rims::Never => Self::Never,
         }

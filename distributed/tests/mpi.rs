@@ -430,5 +430,5 @@ fn another_mpis_launcher_is_found_out() {
     let output = case.launch_by(&launcher, 2, Path::new(""));
     let words = words(&output);
     assert!(!output.status.success(), "{words}");
-    assert!(words.contains("says 2 ranks, but MPI knows 1"), "{words}");
+    assert!(words.contains("says 2 ranks, but MPI reports 1"), "{words}");
 }

@@ -158,8 +158,7 @@ impl Ring {
             call,
             code,
             text: format!(
-                "rank {} has waited {deadline:?} for the others, which is all that its deadline \
-                 allows",
+                "rank {} waited {deadline:?} for the others, until its deadline",
                 self.host.rank()
             ),
         }
@@ -171,7 +170,7 @@ impl Ring {
             comm if comm.is_null() => Err(Error::Nccl {
                 call: "ncclCommAbort",
                 code: SUCCESS,
-                text: "after an error there is no communicator any more".to_owned(),
+                text: "the communicator was aborted after an earlier error".to_owned(),
             }),
             comm => Ok(comm),
         }
