@@ -2,8 +2,8 @@
 //! compiled by this machine's nvcc, and CUB; on the CPU C++ with OpenMP, see [`cpp`](super::cpp).
 //!
 //! A kernel in CUDA C++ is launched by the row's own code, on the row's own buffers and with the
-//! row's own geometry: [`ReplaceableKernels::using`] exchanges the kernel alone. Every baseline is optional: the
-//! run names a missing one and measures the others.
+//! row's own geometry: only [`ReplaceableKernels::using`] exchanges the kernel. Every baseline is
+//! optional: the run names a missing one and measures the others.
 
 use std::cell::RefCell;
 use std::rc::Rc;

@@ -434,9 +434,9 @@ impl<T: Element> Buffer<T> {
     ///
     /// # fn main() -> Result<(), halo_gpu::Error> {
     /// let device = Device::best();
-    /// let beside = device.new_handle()?;
+    /// let other = device.new_handle()?;
     /// let first = device.upload(&[1.0_f32; 1000])?;
-    /// let second = beside.upload(&[2.0_f32; 1000])?; // while `device` works on the first
+    /// let second = other.upload(&[2.0_f32; 1000])?; // while `device` works on the first
     /// let sum = reduction::sum(&first)?;
     /// let both = sum + reduction::sum(&second.move_to(&device)?)?;
     /// assert_eq!(both, 3000.0);

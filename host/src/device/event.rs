@@ -19,12 +19,12 @@ use super::cuda;
 ///
 /// # fn main() -> Result<(), halo_gpu::Error> {
 /// let device = Device::best();
-/// let beside = device.new_handle()?;
+/// let second = device.new_handle()?;
 /// let mut field = device.zeros::<f32>(1 << 16)?;
 /// field.fill(1.0)?;
 /// let filled = device.record_event()?;
-/// beside.wait_event(&filled)?; // later work of `beside` runs after the fill
-/// beside.synchronize()?;
+/// second.wait_event(&filled)?; // later work of `second` runs after the fill
+/// second.synchronize()?;
 /// assert!(filled.is_complete()?);
 /// # Ok(())
 /// # }

@@ -227,7 +227,7 @@ impl Device {
         Self::cuda(0).unwrap_or_else(|_| Self::cpu())
     }
 
-    /// Another handle of this device, whose work runs concurrently with the work of this one.
+    /// A new handle of this device, whose work runs concurrently with the work of this one.
     ///
     /// Each CUDA handle has its own stream: the work of one handle runs in order, and the work of
     /// two handles may run at the same time. A buffer belongs to one handle.
@@ -240,9 +240,9 @@ impl Device {
     ///
     /// # fn main() -> Result<(), halo_gpu::Error> {
     /// let device = Device::best();
-    /// let beside = device.new_handle()?;
-    /// assert_eq!((device.kind(), device.name()), (beside.kind(), beside.name()));
-    /// assert_ne!(device, beside);
+    /// let second = device.new_handle()?;
+    /// assert_eq!((device.kind(), device.name()), (second.kind(), second.name()));
+    /// assert_ne!(device, second);
     /// # Ok(())
     /// # }
     /// ```

@@ -13,9 +13,9 @@ use super::handle::Backend;
 /// Kernels that a device has loaded in addition to its own, with
 /// [`Device::load_kernels`](super::Device::load_kernels).
 ///
-/// [`ReplaceableKernels::using`] substitutes them for kernels of the same names, so the same launch code, with
-/// its buffers and its geometry, runs either. They stay loaded as long as this value or a clone of
-/// it exists.
+/// [`ReplaceableKernels::using`] substitutes them for kernels of the same names, so the same launch
+/// code, with its buffers and its geometry, runs either. They stay loaded as long as this value or a
+/// clone of it exists.
 #[derive(Clone)]
 pub struct Kernels {
     #[cfg(halo_cuda)]
@@ -60,8 +60,8 @@ impl fmt::Debug for Kernels {
 }
 
 impl Device {
-    /// Loads other kernels, with which [`ReplaceableKernels::using`] can replace this device's own: for example
-    /// CUDA C++ compiled by nvcc, for comparison.
+    /// Loads other kernels, with which [`ReplaceableKernels::using`] can replace this device's own:
+    /// for example CUDA C++ compiled by nvcc, for comparison.
     ///
     /// ```
     /// use halo_gpu::{Device, Error, Image};
@@ -104,7 +104,7 @@ impl Device {
         Err(self.not_cuda("loading kernels"))
     }
 
-    /// Another handle of this device, as from [`Device::new_handle`], whose kernels can be replaced.
+    /// A new handle of this device, as from [`Device::new_handle`], whose kernels can be replaced.
     ///
     /// For an example see [`Device::load_kernels`].
     ///
