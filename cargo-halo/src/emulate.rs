@@ -144,7 +144,7 @@ fn parse(text: &str) -> Result<Argument, Error> {
     if !ELEMENTS.contains(&element) {
         let known = ELEMENTS.join(", ");
         return Err(wrong(format!(
-            "elements are one of {known}, and not {element}"
+            "the type of the elements must be one of {known}, not {element}"
         )));
     }
     let (len, value) = match rest.split_once('=') {
@@ -173,7 +173,7 @@ fn program(kernels: &Kernels, flags: &Emulate) -> Result<String, Error> {
     if !is_path(&flags.kernel) {
         return Err(Error::Argument {
             argument: flags.kernel.clone(),
-            why: "a kernel is its name, with its modules before it: filters::smooth".to_owned(),
+            why: "name the kernel with its modules, like filters::smooth".to_owned(),
         });
     }
     let has_library = kernels.package().is_some_and(|package| {

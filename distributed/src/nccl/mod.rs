@@ -84,7 +84,7 @@ impl Ring {
             if *other != version.to_ne_bytes() {
                 let bytes = <[u8; 4]>::try_from(&other[..]).unwrap_or_default();
                 return Err(Error::Disagreement {
-                    what: "the version of NCCL (0: none that can be used)",
+                    what: "the version of NCCL (0: no usable one)",
                     rank: host.rank(),
                     own: version.to_string(),
                     peer,
