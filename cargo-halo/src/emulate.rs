@@ -263,7 +263,7 @@ mod tests {
         }
         for (text, why) in [
             ("out:3", "out:TYPE:LENGTH"),
-            ("out:bool:3", "and not bool"),
+            ("out:bool:3", ", not bool"),
             ("f32:x", "`x` is not a number"),
             ("f32:-1", "`-1` is not a number"),
             ("f32:", "`` is not a number"),
