@@ -131,7 +131,7 @@ impl Baselines {
             Some(cpp) => {
                 let flags: Vec<String> = cpp.flags().map(|it| it.flags.join(" ")).collect();
                 let mut what = format!(
-                    "{by}; of several ways and of these flags the best counts: {}",
+                    "{by}; the fastest of several ways and of these flags counts: {}",
                     flags.join("; ")
                 );
                 for failure in failures {
