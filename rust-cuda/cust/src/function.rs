@@ -295,13 +295,22 @@ macro_rules! launch {
             $grid,
             $block,
             $shared,
-            &[$($crate::function::parameter(&$arg)),*],
+            &$crate::function::parameters([$($crate::function::parameter(&$arg)),*]),
         )
     };
 }
 
-/// A pointer to a parameter, for the driver to read.
+/// A pointer to a parameter, for the driver to read. A value of size zero has none: the compiler
+/// leaves it out of the entry point's parameters.
 #[doc(hidden)]
-pub fn parameter<T: crate::memory::DeviceCopy>(value: &T) -> *mut std::ffi::c_void {
-    std::ptr::from_ref(value).cast_mut().cast()
+pub fn parameter<T: crate::memory::DeviceCopy>(value: &T) -> Option<*mut std::ffi::c_void> {
+    (size_of::<T>() > 0).then(|| std::ptr::from_ref(value).cast_mut().cast())
+}
+
+/// The parameters of the entry point, in order.
+#[doc(hidden)]
+pub fn parameters<const N: usize>(
+    all: [Option<*mut std::ffi::c_void>; N],
+) -> Vec<*mut std::ffi::c_void> {
+    all.into_iter().flatten().collect()
 }

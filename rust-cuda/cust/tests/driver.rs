@@ -26,6 +26,7 @@ use cust::surface::Surface;
 use cust::texture::Texture;
 use object::read::elf::{Dyn, FileHeader};
 use object::{Endianness, elf};
+use std::marker::PhantomData;
 use std::path::Path;
 use std::process::Command;
 use std::sync::OnceLock;
@@ -520,8 +521,14 @@ fn kernels_are_launched() {
         unsafe {
             launch!(double<<<2, (32, 4), 0, stream>>>(values.as_device_ptr(), values.len()))
                 .expect("launched");
-            launch!(module.double<<<1, 32, 0, stream>>>(values.as_device_ptr(), values.len(),))
-                .expect("launched");
+            // The compiler leaves a value without bytes out of the entry point.
+            let nothing = PhantomData::<u64>;
+            launch!(module.double<<<1, 32, 0, stream>>>(
+                values.as_device_ptr(),
+                nothing,
+                values.len(),
+            ))
+            .expect("launched");
             let missing = launch!(module.triple<<<1, 32, 0, stream>>>(1_u32));
             assert_eq!(missing, Err(CudaError::NotFound));
         }
