@@ -170,7 +170,7 @@ mod tests {
         assert!(
             CudaError::InvalidMemoryAllocation
                 .to_string()
-                .contains("no memory")
+                .contains("has no bytes")
         );
     }
 }
