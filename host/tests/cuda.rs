@@ -1222,7 +1222,10 @@ fn machine_code_that_cannot_be_loaded_is_explained() {
                 "the machine code is not an ELF file; a cubin is needed, as `nvcc -cubin` writes it"
             );
             let whole = cubin("");
-            assert!(refusal(&whole[..100]).contains("cut off: it has 100 bytes, but a whole one"));
+            assert!(
+                refusal(&whole[..100])
+                    .contains("truncated: it has 100 bytes, but needs at least 192")
+            );
             // SAFETY: nothing is loaded.
             let error = unsafe { device.load_kernels(Image::Cubin(&whole[..100])) }.unwrap_err();
             let fault = CubinFault::CutOff {
@@ -1243,7 +1246,7 @@ fn machine_code_that_cannot_be_loaded_is_explained() {
             assert_eq!(noted(), [""; 0], "the driver has seen none of them");
             let text = refusal(&cubin("refuse"));
             assert!(
-                text.contains("refused by the driver") && text.contains("200"),
+                text.contains("rejected by the driver") && text.contains("200"),
                 "{text}"
             );
             // SAFETY: it is not loaded.
