@@ -460,7 +460,7 @@ proptest! {
         let none = rows * row == 0;
         let fit = none || fits(pitches[0], lengths[0]) && fits(pitches[1], lengths[1]);
         let faults = Faults::none()
-            .and(!fit, "InvalidParameter", "apart, and within the view's")
+            .and(!fit, "InvalidParameter", "without overlap and within the view's")
             .and(away, "DeviceMismatch", "is on");
         let copied = target.view_mut(..)?.copy_rows_from(source.view(..)?, [rows, row], pitches);
         faults.judge(copied)?;
