@@ -624,8 +624,8 @@ fn what_has_no_meaning_is_refused() {
             assert_eq!(
                 error.to_string(),
                 format!(
-                    "heat2d: the kernel is {variant}, but must be heat2d_march, as a boundary \
-                     is Neumann's"
+                    "heat2d: the kernel is {variant}, but must be heat2d_march, because a \
+                     boundary is Neumann"
                 )
             );
             let plan = || fixed.plan_with(&device, variant).unwrap();
@@ -642,7 +642,7 @@ fn what_has_no_meaning_is_refused() {
                 assert_eq!(
                     error.to_string(),
                     format!(
-                        "heat2d: the kernel is {variant}, but must be heat2d_march, as there \
+                        "heat2d: the kernel is {variant}, but must be heat2d_march, because there \
                          is a source"
                     )
                 );

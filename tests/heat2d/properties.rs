@@ -310,7 +310,7 @@ fn faults_of_kernel<T: Scalar>(variant: Variant, ends: Ends, device: &Device) ->
         .and(
             variant == Variant::Step,
             "InvalidParameter",
-            format!("the kernel is {variant}, but must be one of Jacobi iterations"),
+            format!("the kernel is {variant}, but must be a kernel of Jacobi iterations"),
         )
         .and(
             device.kind() == DeviceKind::Cpu,
