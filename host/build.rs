@@ -95,7 +95,9 @@ fn check_ptx() -> Result<(), String> {
                     format!("host/{name} was built from other kernel sources than these")
                 }
                 _ if !ptx_hash::is_whole(&ptx) => {
-                    format!("host/{name} is damaged: its text is not what its third line says")
+                    format!(
+                        "host/{name} is damaged: its text does not have the hash in its third line"
+                    )
                 }
                 _ => continue,
             },

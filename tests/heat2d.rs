@@ -955,7 +955,7 @@ fn bad_input_is_refused_before_anything_runs() {
             );
             assert_eq!(
                 error.to_string(),
-                format!("heat2d: {what} is of 18 × 20 points, but must be of 20 × 18")
+                format!("heat2d: {what} has the shape 18 × 20, but must have 20 × 18")
             );
         }
         assert!(turned.as_slice().iter().all(|value| *value == 1.0));
@@ -985,8 +985,8 @@ fn the_textbooks_kernels_are_not_there_in_f64() {
                 .unwrap_err()
                 .to_string(),
             format!(
-                "heat2d: the kernel is {variant} for f64, but must be one that is not the \
-                 textbook's, which are in f32"
+                "heat2d: the kernel is {variant} for f64, but must be a kernel other than \
+                 the textbook's, which are only in f32"
             )
         );
     });

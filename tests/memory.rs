@@ -35,7 +35,7 @@ fn apply(
 #[test]
 fn a_buffer_that_moves_keeps_its_elements() {
     for_each("moves", devices(), |ref device| {
-        let beside = device.beside().unwrap();
+        let beside = device.new_handle().unwrap();
         assert_ne!(&beside, device);
         let n = match device.kind() {
             DeviceKind::Cuda => 70_001,

@@ -328,7 +328,7 @@ proptest! {
         let solid = Field3::filled(Shape3::new(nx, ny, nz), 2.5_f64)?;
         let (flat, deep) = (plane.to_device(&device)?, solid.to_device(&device)?);
         let faults = |is: &Buffer<f64>, wanted: &str, right: bool| {
-            let words = format!("the buffer is of {} points, but must be of {wanted}", is.shape());
+            let words = format!("the buffer has the shape {}, but must have {wanted}", is.shape());
             Faults::none().and(!right, "ShapeMismatch", words)
         };
         for (buffer, is_plane) in [(&flat, true), (&deep, false)] {
@@ -460,7 +460,7 @@ proptest! {
         let none = rows * row == 0;
         let fit = none || fits(pitches[0], lengths[0]) && fits(pitches[1], lengths[1]);
         let faults = Faults::none()
-            .and(!fit, "InvalidParameter", "apart, and within the view's")
+            .and(!fit, "InvalidParameter", "without overlap and within the view's")
             .and(away, "DeviceMismatch", "is on");
         let copied = target.view_mut(..)?.copy_rows_from(source.view(..)?, [rows, row], pitches);
         faults.judge(copied)?;

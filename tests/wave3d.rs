@@ -143,7 +143,7 @@ fn layers_leave_little_of_a_wave() {
     let (wave, velocity, [now, before], time_step) = channel();
     let layer = Layer {
         points: 30,
-        left: 1e-3,
+        reflection: 1e-3,
     };
     for device in devices() {
         // To the end and back to where it began.
@@ -173,7 +173,7 @@ fn without_open_ends_nothing_is_damped() {
     let velocity = everywhere(&wave, 1.0);
     let layer = Layer {
         points: 100,
-        left: 0.1,
+        reflection: 0.1,
     };
     let [damped, kept] = wave.absorbing_coefficients(0.01, &velocity, layer).unwrap();
     assert_eq!(damped, wave.coefficients(0.01, &velocity).unwrap());
@@ -195,23 +195,23 @@ fn wrong_parameters_are_refused() {
     for layer in [
         Layer {
             points: 0,
-            left: 0.1,
+            reflection: 0.1,
         },
         Layer {
             points: 121,
-            left: 0.1,
+            reflection: 0.1,
         },
         Layer {
             points: 9,
-            left: 0.0,
+            reflection: 0.0,
         },
         Layer {
             points: 9,
-            left: 1.0,
+            reflection: 1.0,
         },
         Layer {
             points: 9,
-            left: f64::NAN,
+            reflection: f64::NAN,
         },
     ] {
         let fields = [&now, &before];
@@ -256,7 +256,7 @@ proptest! {
         modes in [0..9_usize, 0..9, 0..9],
         height in -1.0..1.0_f64,
         points in 0..7_usize,
-        left in awkward(),
+        reflection in awkward(),
         extents in [1..6_usize, 1..4, 1..4],
     ) {
         let [nx, ny, nz] = extents;
@@ -278,9 +278,9 @@ proptest! {
             run.steps(1).unwrap();
             prop_assert!(run.to_vec(0).unwrap().iter().all(|u| u.is_finite()));
         }
-        let layer = Layer { points, left };
+        let layer = Layer { points, reflection };
         let run = wave.start_absorbing(&device, time_step, &velocity, layer, [&field, &field]);
-        let has_layer = left > 0.0 && left < 1.0 && (1..=nx).contains(&points);
+        let has_layer = reflection > 0.0 && reflection < 1.0 && (1..=nx).contains(&points);
         prop_assert_eq!(run.is_ok(), right && has_layer);
     }
 }

@@ -2,14 +2,14 @@
 //! compiled by this machine's nvcc, and CUB; on the CPU C++ with OpenMP, see [`cpp`](super::cpp).
 //!
 //! A kernel in CUDA C++ is launched by the row's own code, on the row's own buffers and with the
-//! row's own geometry: [`Stage::using`] exchanges the kernel alone. Every baseline is optional: the
-//! run names a missing one and measures the others.
+//! row's own geometry: only [`ReplaceableKernels::using`] exchanges the kernel. Every baseline is
+//! optional: the run names a missing one and measures the others.
 
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::thread;
 
-use halo_gpu::{Device, DeviceKind, Image, Kernels, Stage};
+use halo_gpu::{Device, DeviceKind, Image, Kernels, ReplaceableKernels};
 use halo_report::printable;
 use halo_report::record::{self, Toolkit};
 
@@ -57,16 +57,16 @@ pub(super) struct Entry {
 }
 
 /// The device of all rows of a run. Each baseline exchanges the device's kernels in its turn.
-pub(super) type SharedStage = Rc<RefCell<Stage>>;
+pub(super) type SharedKernels = Rc<RefCell<ReplaceableKernels>>;
 
 /// The baselines that were found.
 #[derive(Default)]
 pub(super) struct Baselines {
     /// The kernels of each family's CUDA C++.
     kernels: Vec<(&'static str, Kernels)>,
-    /// The stage on which they replace the library's kernels; `None` where there are no such
+    /// The device on which they replace the library's kernels; `None` where there are no such
     /// kernels.
-    stage: Option<SharedStage>,
+    replaceable: Option<SharedKernels>,
     cub: Option<Cub>,
     cpp: Option<Cpp>,
     pub(super) records: Vec<record::Baseline>,
@@ -77,9 +77,12 @@ impl Baselines {
     /// Looks for a compiler and compiles the baselines of these families: the kernels with the
     /// names of the family's rows, and these entries. Takes as long as the slowest compilation,
     /// about 20 seconds.
-    pub(super) fn find(stage: &SharedStage, families: &[(&'static str, Vec<Entry>)]) -> Self {
+    pub(super) fn find(
+        replaceable: &SharedKernels,
+        families: &[(&'static str, Vec<Entry>)],
+    ) -> Self {
         let mut baselines = Self::default();
-        let device = &stage.borrow().device().clone();
+        let device = &replaceable.borrow().device().clone();
         if device.kind() == DeviceKind::Cpu {
             baselines.toolkit = Some(Toolkit {
                 nvcc: None,
@@ -97,7 +100,7 @@ impl Baselines {
                         why_not: None,
                     });
                     baselines.compile(device, families, &toolchain, &arch);
-                    baselines.stage = Some(Rc::clone(stage));
+                    baselines.replaceable = Some(Rc::clone(replaceable));
                     return baselines;
                 }
                 Err(error) => chain(&error),
@@ -128,7 +131,7 @@ impl Baselines {
             Some(cpp) => {
                 let flags: Vec<String> = cpp.flags().map(|it| it.flags.join(" ")).collect();
                 let mut what = format!(
-                    "{by}; of several ways and of these flags the best counts: {}",
+                    "{by}; the fastest of several ways and of these flags counts: {}",
                     flags.join("; ")
                 );
                 for failure in failures {
@@ -230,12 +233,12 @@ impl Baselines {
     ) -> Result<Vec<Box<dyn Baseline>>, Error> {
         let mut baselines: Vec<Box<dyn Baseline>> = Vec::new();
         let kernels = self.kernels.iter().find(|(name, _)| *name == family);
-        if let (Some((_, kernels)), Some(stage)) = (kernels, &self.stage) {
+        if let (Some((_, kernels)), Some(replaceable)) = (kernels, &self.replaceable) {
             let mut add = |name, kernels| {
                 baselines.push(Box::new(CudaCpp {
                     name,
                     kernels,
-                    stage: Rc::clone(stage),
+                    replaceable: Rc::clone(replaceable),
                 }));
             };
             add(NVCC, kernels.clone());
@@ -264,7 +267,7 @@ const REDUCED_BY_CUB: &str = "reduction";
 
 const SAME_KERNELS: &str = "the same kernels in CUDA C++ (baselines/), launched in the same way";
 /// Why other devices have no CUDA C++.
-const CUDA_ALONE: &str = "CUDA C++ runs on CUDA devices alone";
+const CUDA_ALONE: &str = "CUDA C++ runs only on CUDA devices";
 const OPENMP: &str = "the same work in C++ with OpenMP (baselines/cpu/)";
 const DEVICE_REDUCE: &str =
     "DeviceReduce of the CUDA toolkit: the whole reduction, down to one value";
@@ -290,7 +293,7 @@ fn joined<T>(handle: thread::ScopedJoinHandle<'_, T>) -> T {
 struct CudaCpp {
     name: &'static str,
     kernels: Kernels,
-    stage: SharedStage,
+    replaceable: SharedKernels,
 }
 
 impl Baseline for CudaCpp {
@@ -299,13 +302,13 @@ impl Baseline for CudaCpp {
     }
 
     fn check(&mut self, row: &mut dyn Prepared) -> Result<Check, Error> {
-        self.stage
+        self.replaceable
             .borrow_mut()
             .using(&self.kernels, || row.check())?
     }
 
     fn launch(&mut self, row: &mut dyn Prepared) -> Result<(), halo_gpu::Error> {
-        self.stage
+        self.replaceable
             .borrow_mut()
             .using(&self.kernels, || row.launch())?
     }
@@ -328,16 +331,21 @@ mod tests {
 
     #[test]
     fn on_the_emulator_there_is_nobody_and_the_record_says_so() {
-        let stage = Rc::new(RefCell::new(Device::emulator().stage().unwrap()));
+        let replaceable = Rc::new(RefCell::new(
+            Device::emulator().with_replaceable_kernels().unwrap(),
+        ));
         let families = ["reduction", "heat2d"].map(|name| (name, Vec::new()));
-        let found = Baselines::find(&stage, &families);
+        let found = Baselines::find(&replaceable, &families);
         assert!(found.kernels.is_empty() && found.cub.is_none());
         let names: Vec<&str> = found.records.iter().map(|it| it.name.as_str()).collect();
         assert_eq!(names, [NVCC, CUB]);
-        assert_eq!(Baselines::find(&stage, &families[1..]).records.len(), 1);
+        assert_eq!(
+            Baselines::find(&replaceable, &families[1..]).records.len(),
+            1
+        );
         for baseline in &found.records {
             let why_not = baseline.why_not.as_deref().unwrap();
-            assert!(why_not.contains("CUDA devices alone"), "{why_not}");
+            assert!(why_not.contains("only on CUDA devices"), "{why_not}");
         }
         let toolkit = found.toolkit.unwrap();
         assert!(toolkit.nvcc.is_none() && toolkit.why_not.is_some());

@@ -573,10 +573,7 @@ impl Limit {
         let amount = self.amount;
         let (place, what) = match self.what {
             What::Copy => (&mut ceilings.copy, "copy with ordinary stores"),
-            What::StreamedCopy => (
-                &mut ceilings.streamed_copy,
-                "copy with stores past the caches",
-            ),
+            What::StreamedCopy => (&mut ceilings.streamed_copy, "copy with non-temporal stores"),
             What::Read => (&mut ceilings.read, "sum"),
             What::Fp32 => (&mut ceilings.fp32, "multiply-adds in registers"),
             What::Fp64 => (&mut ceilings.fp64, "multiply-adds in registers"),

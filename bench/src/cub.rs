@@ -217,13 +217,13 @@ impl Baseline for Reduction {
             // Equal codes of the runtime and the driver have the same meaning.
             code: code.cast_unsigned(),
             name: "cudaError_t".to_owned(),
-            text: "CUB has refused".to_owned(),
+            text: "CUB has rejected".to_owned(),
         })
     }
 }
 
 fn failed(code: c_int) -> Error {
-    Error::Bench(format!("CUB has refused a reduction: cudaError_t {code}"))
+    Error::Bench(format!("CUB has rejected a reduction: cudaError_t {code}"))
 }
 
 #[cfg(test)]

@@ -94,7 +94,7 @@ fn plan(device: &Device, size: Option<&Size>) -> Result<Plan, Error> {
     Ok(Plan {
         size: format!("{nx}x{ny}x{nz}"),
         elements: (nx * ny * nz) as u64,
-        problem: format!("first derivative of cos(2π i / (n-1)) along one axis, {shape} points, f32 where the row says nothing else"),
+        problem: format!("first derivative of cos(2π i / (n-1)) along one axis, {shape} points, f32 unless the row says otherwise"),
         boundary: Some(format!("{BOUNDARY}, spacing 1/(n-1)")),
         working_set_bytes: differences.cost(Operator::Derivative(Axis::X)).bytes,
         rows,

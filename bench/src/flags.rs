@@ -37,7 +37,7 @@ pub(crate) struct Bench {
     #[arg(long, value_name = "SIZE")]
     pub(crate) size: Option<Size>,
 
-    /// Run each family at a small size: seconds in all, on any device
+    /// Run each family at a small size: a few seconds for all, on any device
     #[arg(long, conflicts_with = "size")]
     pub(crate) small: bool,
 
@@ -54,7 +54,7 @@ pub(crate) struct Bench {
     #[arg(long, default_value_t = 3, value_name = "COUNT")]
     pub(crate) warmup: u32,
 
-    /// Print the names of the kernels, one a line, and run nothing
+    /// Print the names of the kernels, one per line, and run nothing
     #[arg(long)]
     pub(crate) list: bool,
 
@@ -80,7 +80,7 @@ pub(crate) struct Bench {
     pub(crate) svg: Option<PathBuf>,
 
     /// Measure how problems scale over ranks with a device each: COUNT threads of this process or,
-    /// without COUNT, the processes of an MPI launcher. --size is that of one rank
+    /// without COUNT, the processes of an MPI launcher. --size is the size for one rank
     #[arg(
         long,
         value_name = "COUNT",
@@ -89,7 +89,7 @@ pub(crate) struct Bench {
     )]
     pub(crate) ranks: Option<Option<u32>>,
 
-    /// Have the messages of the ranks go over NCCL, which needs a GPU for each
+    /// Send the messages of the ranks over NCCL, which needs one GPU for each rank
     #[arg(long, requires = "ranks")]
     pub(crate) nccl: bool,
 
@@ -100,7 +100,7 @@ pub(crate) struct Bench {
 
     /// Whether plates and waves first compute what their neighbours need, and send it while they
     /// compute the rest
-    #[arg(long, value_enum, default_value = "where-paid", requires = "ranks")]
+    #[arg(long, value_enum, default_value = "auto", requires = "ranks")]
     pub(crate) rims: Rims,
 
     /// Predict the times for up to COUNT ranks by a model of the measurements; with --ranks, or
@@ -148,7 +148,7 @@ pub(crate) enum Cut {
 /// Whether what neighbours need is computed first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Rims {
-    WherePaid,
+    Auto,
     Always,
     Never,
 }
@@ -156,7 +156,7 @@ pub(crate) enum Rims {
 impl From<Rims> for Ahead {
     fn from(rims: Rims) -> Self {
         match rims {
-            Rims::WherePaid => Self::WherePaid,
+            Rims::Auto => Self::Auto,
             Rims::Always => Self::Always,
             Rims::Never => Self::Never,
         }

@@ -148,8 +148,8 @@ pub(super) fn run(flags: &Bench) -> Result<Outcome, Error> {
     let mut sink = Sink::open(flags)?;
     let date = environment::now();
     let (device, why) = choose(flags.device)?;
-    let stage = Rc::new(RefCell::new(device.stage()?));
-    let device = stage.borrow().device().clone();
+    let replaceable = Rc::new(RefCell::new(device.with_replaceable_kernels()?));
+    let device = replaceable.borrow().device().clone();
     let timed = device.kind() != DeviceKind::Emulator;
 
     let mut plans = Vec::new();
@@ -185,7 +185,7 @@ pub(super) fn run(flags: &Bench) -> Result<Outcome, Error> {
             .iter()
             .map(|(name, plans)| (*name, entries(plans)))
             .collect();
-        baselines = Baselines::find(&stage, &families);
+        baselines = Baselines::find(&replaceable, &families);
     }
     let mut ceilings = Ceilings::default();
     if timed {
@@ -765,7 +765,7 @@ pub(super) mod tests {
             ranks: None,
             nccl: false,
             cut: Cut::Slabs,
-            rims: Rims::WherePaid,
+            rims: Rims::Auto,
             project: None,
             from: Vec::new(),
         }

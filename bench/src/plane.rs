@@ -102,7 +102,7 @@ where
     Self: Compiled<T, 1, 1>,
 {
     const NAMES: [&'static str; 2] = [
-        "heat2d, CPU, five points of one's own",
+        "heat2d, CPU, five points, user-defined",
         "stencil_five_points",
     ];
     const STEPS: [usize; 2] = [1, 100];

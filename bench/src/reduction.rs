@@ -80,7 +80,7 @@ fn plan(device: &Device, size: Option<&Size>) -> Result<Plan, Error> {
         }
     }
     let mut problem = format!(
-        "sum, minimum, maximum, sum of squares, place of the minimum and dot product of {n} elements"
+        "sum, minimum, maximum, sum of squares, index of the minimum and dot product of {n} elements"
     );
     if !on_cpu {
         problem.push_str(

@@ -802,7 +802,7 @@ impl<'a> Ranks<'a> {
         let most = MESSAGE[usize::from(self.small)];
         let mut transport = self.communicator.transport();
         match self.rims {
-            Rims::WherePaid => {}
+            Rims::Auto => {}
             Rims::Always => transport += "; rims ahead",
             Rims::Never => transport += "; no rims ahead",
         }

@@ -82,7 +82,7 @@ fn plan(device: &Device, size: Option<&Size>) -> Result<Plan, Error> {
              {TEXTBOOK_COEFFICIENTS:?} on whole numbers, and as 8th-order derivative of a sine",
             textbook.block()
         ),
-        boundary: Some("the first and the last four elements are left alone".to_owned()),
+        boundary: Some("the first and the last four elements are not changed".to_owned()),
         working_set_bytes: textbook.cost().bytes,
         rows,
         left_out,

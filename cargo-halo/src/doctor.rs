@@ -437,17 +437,16 @@ fn no_gpus(project: &Project, machine: &Machine, trouble: &NoGpus) -> (State, Me
     let run = |command: &str| Mend::Run(command.to_owned());
     let (why, mend) = match trouble {
         NoGpus::Mismatch => (
-            "the driver was updated, and what runs in the kernel is still the old one",
+            "the driver was updated, and the system still runs the old one",
             run("sudo reboot"),
         ),
         NoGpus::NoDevice if machine.devices_chosen => (
             "CUDA_VISIBLE_DEVICES is set, which can hide it",
             run("unset CUDA_VISIBLE_DEVICES"),
         ),
-        NoGpus::NoDevice if machine.gpu_on_bus == Some(false) => (
-            "there is none of NVIDIA's in this machine",
-            project.without_gpu(),
-        ),
+        NoGpus::NoDevice if machine.gpu_on_bus == Some(false) => {
+            ("this machine has no GPU of NVIDIA", project.without_gpu())
+        }
         NoGpus::NoDevice => ("the driver reports none", run("sudo modprobe nvidia")),
         NoGpus::Other(reason) => {
             let why = format!("the driver says: {reason}");

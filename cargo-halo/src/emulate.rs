@@ -59,7 +59,7 @@ fn manifest(kernels: &Kernels) -> Result<String, Error> {
     };
     let own = kernels
         .package()
-        .ok_or_else(|| missing("it is no package"))?;
+        .ok_or_else(|| missing("it is not a package"))?;
     let folder = toml_string(&kernels.folder);
     let mut text = String::from(
         "[workspace]\n\n[package]\nname = \"halo-emulate\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n[dependencies]\n",
@@ -144,7 +144,7 @@ fn parse(text: &str) -> Result<Argument, Error> {
     if !ELEMENTS.contains(&element) {
         let known = ELEMENTS.join(", ");
         return Err(wrong(format!(
-            "elements are one of {known}, and not {element}"
+            "the type of the elements must be one of {known}, not {element}"
         )));
     }
     let (len, value) = match rest.split_once('=') {
@@ -153,7 +153,7 @@ fn parse(text: &str) -> Result<Argument, Error> {
     };
     let len = len
         .parse()
-        .map_err(|_| wrong(format!("`{len}` is no number of elements")))?;
+        .map_err(|_| wrong(format!("`{len}` is not a number of elements")))?;
     Ok(Argument::Buffer {
         element: element.to_owned(),
         len,
@@ -173,7 +173,7 @@ fn program(kernels: &Kernels, flags: &Emulate) -> Result<String, Error> {
     if !is_path(&flags.kernel) {
         return Err(Error::Argument {
             argument: flags.kernel.clone(),
-            why: "a kernel is its name, with its modules before it: filters::smooth".to_owned(),
+            why: "name the kernel with its modules, like filters::smooth".to_owned(),
         });
     }
     let has_library = kernels.package().is_some_and(|package| {
@@ -183,9 +183,10 @@ fn program(kernels: &Kernels, flags: &Emulate) -> Result<String, Error> {
     if !has_library {
         return Err(Error::NoKernels {
             folder: kernels.folder.clone(),
-            why: "it is built as a cdylib alone, which no program can depend on; add \"rlib\" to \
+            why:
+                "it is built only as a cdylib, and no program can depend on that; add \"rlib\" to \
                   its crate-type"
-                .to_owned(),
+                    .to_owned(),
         });
     }
     let extent = |given: &[u32]| {
@@ -262,10 +263,10 @@ mod tests {
         }
         for (text, why) in [
             ("out:3", "out:TYPE:LENGTH"),
-            ("out:bool:3", "and not bool"),
-            ("f32:x", "`x` is no number"),
-            ("f32:-1", "`-1` is no number"),
-            ("f32:", "`` is no number"),
+            ("out:bool:3", ", not bool"),
+            ("f32:x", "`x` is not a number"),
+            ("f32:-1", "`-1` is not a number"),
+            ("f32:", "`` is not a number"),
         ] {
             let said = parse(text).unwrap_err().to_string();
             assert!(said.contains(why), "{text}: {said}");

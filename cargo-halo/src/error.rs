@@ -36,7 +36,7 @@ pub enum Error {
         source: cargo_metadata::Error,
     },
 
-    #[error("{} is no crate of kernels: {why}; go to its folder, or name it with --kernels FOLDER", folder.display())]
+    #[error("{} is not a crate of kernels: {why}; go to its folder, or name it with --kernels FOLDER", folder.display())]
     NoKernels { folder: PathBuf, why: String },
 
     #[error("cannot build PTX for {target}")]
@@ -45,7 +45,7 @@ pub enum Error {
         source: Box<dyn std::error::Error + Send + Sync>,
     },
 
-    #[error("found no {tool}, which lists machine code without a GPU; get it: {mend}")]
+    #[error("found no {tool}, which lists machine code without a GPU; install it: {mend}")]
     MissingTool {
         tool: &'static str,
         /// The command that installs it.
@@ -55,7 +55,7 @@ pub enum Error {
     #[error("no kernel is called {kernel}; there are {known}")]
     NoSuchKernel { kernel: String, known: String },
 
-    #[error("{} is there already; cargo halo new makes a new folder", path.display())]
+    #[error("{} exists already; cargo halo new makes a new folder", path.display())]
     Exists { path: PathBuf },
 
     #[error("`{name}` cannot name a crate: {why}")]

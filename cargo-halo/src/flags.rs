@@ -29,11 +29,11 @@ pub enum Command {
     /// Launch one kernel in the emulator, in several orders of threads, and print its outputs
     ///
     /// Each argument is one of
-    ///   3.0_f32                 a value, as Rust has it
+    ///   3.0_f32                 a value, written as in Rust
     ///   f32:1000                1000 random numbers in [0, 1) (of whole ones: in [0, 100)), for a
     ///                           parameter that is read
     ///   f32:1000=1.5            1000 times this value
-    ///   out:f32:1000            memory that nobody has written yet, for one that is written
+    ///   out:f32:1000            unwritten memory, for a parameter that is written
     ///   out:f32:1000=0.0        the same with a value in it
     #[command(verbatim_doc_comment)]
     Emulate(Emulate),

@@ -60,7 +60,7 @@ impl Kernels {
         let kernels = Self { folder, metadata };
         let package = kernels
             .package()
-            .ok_or_else(|| no_kernels("its Cargo.toml is of a workspace, and of no package"))?;
+            .ok_or_else(|| no_kernels("its Cargo.toml describes a workspace, not a package"))?;
         // Halo's package, or one with upstream's name, as in rust-cuda/upstream.
         let names = [package_of("cuda_std"), "cuda_std".to_owned()];
         if !package
@@ -312,7 +312,7 @@ mod tests {
         write("Cargo.toml", "[workspace]\nmembers = [\"a\"]\n");
         write("a/Cargo.toml", "[package]\nname = \"a\"\n");
         write("a/src/lib.rs", "");
-        assert!(of(folder.path()).contains("of a workspace, and of no package"));
+        assert!(of(folder.path()).contains("describes a workspace, not a package"));
         write("Cargo.toml", "no TOML");
         assert!(of(folder.path()).starts_with("cannot read the crate in"));
     }

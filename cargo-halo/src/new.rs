@@ -129,10 +129,10 @@ fn name_of_crate(name: &str) -> Result<&str, Error> {
         "" => Err(wrong("it is empty")),
         "test" | "core" | "std" | "alloc" | "kernels" => Err(wrong("another crate has it")),
         _ if !name.chars().all(plain) => {
-            Err(wrong("it has more than letters, digits, `-` and `_`"))
+            Err(wrong("it may only have letters, digits, `-` and `_`"))
         }
         _ if !name.starts_with(|c: char| c.is_ascii_alphabetic()) => {
-            Err(wrong("it does not start with a letter"))
+            Err(wrong("it must start with a letter"))
         }
         _ => Ok(name),
     }

@@ -263,7 +263,7 @@ impl Record {
         if format != FORMAT {
             return Err(Error::Unfit {
                 path: file,
-                what: "the version of the form of the checkpoint",
+                what: "the format version of the checkpoint",
                 given: format.to_string(),
                 required: format!("{FORMAT}, which this library writes"),
             });
@@ -314,7 +314,7 @@ impl Checkpoint {
             ("the family", &own.family, &of.family),
             ("the type of its numbers", &own.element, &of.element),
             ("its shape", &given, &required),
-            ("what it is of", &own.problem, &of.problem),
+            ("its problem", &own.problem, &of.problem),
         ] {
             if given != required {
                 return Err(Error::Unfit {

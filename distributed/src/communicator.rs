@@ -35,7 +35,7 @@ pub enum Ahead {
     /// Where it saves time: on CUDA devices and in the emulator; on CPUs only among ranks of
     /// several machines, and only if few more points are computed.
     #[default]
-    WherePaid,
+    Auto,
     /// Wherever blocks are thick enough.
     Always,
     /// Nowhere.

@@ -85,11 +85,11 @@ pub fn on_part<T: Scalar>(
         let [boundary, _] = grid.ends(axis);
         let is_cut = cut.parts()[axis.index()] > 1;
         if is_cut && boundary == Boundary::PeriodicWithEndpoint {
-            let required = format!("another one where {axis} is cut");
+            let required = format!("another boundary along {axis}, because {axis} is cut");
             return invalid("the boundary", boundary.to_string(), required);
         }
         if is_cut && boundary.is_periodic() != cut.is_periodic(axis.index()) {
-            let required = format!("periodic along {axis} as the grid is, or not as it is not");
+            let required = format!("periodic along {axis} if and only if the grid is");
             return invalid("the decomposition", format!("{cut:?}"), required);
         }
         // A part has the grid's boundary only at the grid's own ends. At cuts it has ghost points,

@@ -13,9 +13,7 @@ pub enum Error {
     Device(#[from] halo_gpu::Error),
 
     /// Another rank has not sent an expected message before the deadline: it hangs, or is late.
-    #[error(
-        "rank {rank} has waited {waited:?} for rank {peer}, which is all that its deadline allows"
-    )]
+    #[error("rank {rank} waited {waited:?} for rank {peer}, until its deadline")]
     Deadline {
         /// The rank that has waited.
         rank: usize,
@@ -26,18 +24,18 @@ pub enum Error {
     },
 
     /// Another rank has ended, failed or panicked, and will send nothing more.
-    #[error("rank {rank} cannot go on, as rank {peer} is gone")]
+    #[error("rank {rank} cannot continue: rank {peer} has ended")]
     Gone {
-        /// The rank that cannot go on.
+        /// The rank that cannot continue.
         rank: usize,
-        /// The rank that is gone.
+        /// The rank that has ended.
         peer: usize,
     },
 
     /// Another rank has failed in a collective operation.
-    #[error("rank {rank} cannot go on, as rank {peer} has failed: {message}")]
+    #[error("rank {rank} cannot continue: rank {peer} has failed: {message}")]
     Elsewhere {
-        /// The rank that cannot go on.
+        /// The rank that cannot continue.
         rank: usize,
         /// The rank that has failed, the first if there are several.
         peer: usize,
@@ -140,8 +138,8 @@ pub enum Error {
     /// The launcher has started another number of ranks than MPI reports. Probably launcher and MPI
     /// library are of different MPI implementations.
     #[error(
-        "{variable} says {launched} ranks, but MPI knows {ranks}: is the launcher that of the MPI \
-         which the program was built with?"
+        "{variable} says {launched} ranks, but MPI reports {ranks}: was the program built with another MPI \
+         than the launcher's?"
     )]
     Launcher {
         /// The environment variable with the launcher's number.
@@ -154,8 +152,8 @@ pub enum Error {
 
     /// The launcher has started several ranks of a program that was built without MPI.
     #[error(
-        "{variable} says {launched} ranks, but this program was built without MPI, so that each of \
-         them would be alone: build it with the feature `mpi` of halo-distributed"
+        "{variable} says {launched} ranks, but this program was built without MPI, so each \
+         process would be a separate single rank: build it with the feature `mpi` of halo-distributed"
     )]
     NoMpi {
         /// The environment variable with the launcher's number.

@@ -94,7 +94,7 @@ impl<T: Copy, const D: usize> Index<[usize; D]> for Share<T, D> {
     fn index(&self, point: [usize; D]) -> &T {
         let Some(place) = self.place(point) else {
             panic!(
-                "{point:?} is no point of this rank, which has {:?}",
+                "{point:?} is not a point of this rank, whose block is {:?}",
                 self.block
             );
         };
@@ -168,7 +168,7 @@ pub(crate) fn require_values<const D: usize>(block: Block<D>, given: usize) -> R
         operation: "a file of a field",
         parameter: "the number of values",
         given: given.to_string(),
-        required: format!("{required}, as many as this rank has points"),
+        required: format!("{required}, the number of this rank's points"),
     })
 }
 
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "[2, 3] is no point of this rank")]
+    #[should_panic(expected = "[2, 3] is not a point of this rank")]
     fn points_of_others_are_no_index() {
         let block = Decomposition::new([5, 4], [2, 2]).and_then(|cut| cut.block(3));
         let _ = Share::new(block.expect("a rank"), vec![0_u8; 4])[[2, 3]];

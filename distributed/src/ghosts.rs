@@ -365,7 +365,7 @@ impl<const D: usize> Ghosts<D> {
         }
         let beside = match self.beside.take() {
             Some(beside) => beside,
-            None if device.kind() == DeviceKind::Cuda => device.beside_with(Priority::High)?,
+            None if device.kind() == DeviceKind::Cuda => device.new_handle_with(Priority::High)?,
             None => device,
         };
         self.exchange_by(communicator, &beside, (buffer, 1), meanwhile)?;

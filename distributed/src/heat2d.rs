@@ -61,7 +61,7 @@ impl<'a, T: Scalar> Plate<'a, T> {
                 operation: "a plate",
                 parameter: "the decomposition",
                 given: format!("{decomposition:?}"),
-                required: format!("of {nx} × {ny} points, periodic along no axis"),
+                required: format!("of {nx} × {ny} points, not periodic along any axis"),
             });
         }
         let field = Ghosted::new(communicator, device, decomposition, width, initial)?;

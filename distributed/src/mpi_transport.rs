@@ -325,7 +325,8 @@ impl World {
         said("MPI_Init_thread", code)?;
         // SAFETY: reads a constant of the MPI library.
         if provided < unsafe { ffi::RSMPI_THREAD_SERIALIZED } {
-            let text = "this MPI can be used by its first thread alone";
+            let text = "this MPI allows calls only from its first thread; \
+                        MPI_THREAD_SERIALIZED is required";
             return Err(refused("MPI_Init_thread", text));
         }
         let (tagged, parcels, gathers) = (duplicate()?, duplicate()?, duplicate()?);
@@ -696,7 +697,7 @@ impl Transport for World {
     }
 
     fn recordable(&self) -> Result<(), &'static str> {
-        Err("messages go through the host, which a graph does not wait for")
+        Err("messages go through the host, and a graph cannot wait for the host")
     }
 
     fn all_gather(&self, own: &[u8], deadline: Duration) -> Result<Vec<Vec<u8>>, Error> {

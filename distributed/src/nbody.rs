@@ -69,7 +69,7 @@ impl<'a, T: Scalar> Plan<'a, T> {
                 operation: "bodies of several ranks",
                 parameter: "the number of ranks",
                 given: ranks.to_string(),
-                required: format!("at most {parts}, the number of parts that sums are made in"),
+                required: format!("at most {parts}, the number of parts of each body's sum"),
             });
         }
         let bound = |rank: usize| (u64::from(parts) * rank as u64 / ranks as u64) as u32;

@@ -212,7 +212,7 @@ impl Header {
         let mut start = [0; 10];
         file.read_exact(&mut start)?;
         if start[..6] != *MAGIC {
-            return Err(bad("it does not begin as an .npy file does"));
+            return Err(bad("it does not start with the .npy magic number"));
         }
         let (low, before) = (u32::from(start[8]) | u32::from(start[9]) << 8, start.len());
         let (before, len) = match start[6] {
@@ -222,15 +222,15 @@ impl Header {
                 file.read_exact(&mut high)?;
                 (before + 2, low | u32::from(u16::from_le_bytes(high)) << 16)
             }
-            _ => return Err(bad("it is of an unknown version of the format")),
+            _ => return Err(bad("its format version is unknown")),
         };
         if len > LONGEST {
-            return Err(bad("it is longer than that of any array of numbers"));
+            return Err(bad("its header is too long"));
         }
         let mut text = vec![0; len as usize];
         file.read_exact(&mut text)?;
-        let text = std::str::from_utf8(&text).map_err(|_| bad("it is not text"))?;
-        let missing = || bad("it does not say the type, the order and the shape of an array");
+        let text = std::str::from_utf8(&text).map_err(|_| bad("its header is not text"))?;
+        let missing = || bad("its header lacks descr, fortran_order or shape");
         let entry = |name| value_of(text, name).ok_or_else(missing);
         // For records it is a list.
         let descr = entry("descr")?;

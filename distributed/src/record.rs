@@ -79,7 +79,7 @@ impl Communicator {
                 error => {
                     told.set(Some(error));
                     halo_gpu::Error::NotReplayable {
-                        operation: "work that fails",
+                        operation: "work that returns an error",
                     }
                 }
             })

@@ -59,7 +59,7 @@ impl<S, const D: usize> Rims<S, D> {
         let wanted = match communicator.rims() {
             Ahead::Never => false,
             Ahead::Always => true,
-            Ahead::WherePaid => {
+            Ahead::Auto => {
                 // The CPU itself copies messages to ranks of the same machine, so only messages to
                 // other machines can overlap with computation.
                 let more = axes().map(|axis| (6 * width) as f64 / cut.fewest_points(axis) as f64);
@@ -71,7 +71,7 @@ impl<S, const D: usize> Rims<S, D> {
         if !wanted || !fit || axes().next().is_none() {
             return Ok(None);
         }
-        let urgent = device.beside_with(Priority::High)?;
+        let urgent = device.new_handle_with(Priority::High)?;
         let whole = ghosts.extents();
         let mut sides = Vec::new();
         for axis in axes() {
@@ -218,10 +218,10 @@ mod tests {
                 all,
                 "{parts:?}"
             );
-            assert_eq!(sides(Device::emulator, Ahead::WherePaid, parts, 4), all);
+            assert_eq!(sides(Device::emulator, Ahead::Auto, parts, 4), all);
             assert_eq!(sides(Device::emulator, Ahead::Never, parts, 4), 0);
             // All ranks are on one machine; then, the blocks are too thin.
-            assert_eq!(sides(Device::cpu, Ahead::WherePaid, parts, 1), 0);
+            assert_eq!(sides(Device::cpu, Ahead::Auto, parts, 1), 0);
             assert_eq!(sides(Device::cpu, Ahead::Always, parts, 5), 0);
         }
         assert_eq!(sides(Device::cpu, Ahead::Always, [1; 3], 1), 0);

@@ -108,19 +108,20 @@ where
         let points = points_of(&stencil);
         if decomposition.points() != points {
             let given = format!("of {:?} points", decomposition.points());
-            let required = format!("of {points:?} points, as the grid is");
+            let required = format!("of {points:?} points, like the grid");
             return Err(invalid("the decomposition", given, required));
         }
         let cut = (0..D).filter(|&axis| decomposition.parts()[axis] > 1);
         for axis in cut.clone() {
             for [low, _] in ends.iter().filter_map(|ends| ends[axis]) {
                 if low == Boundary::PeriodicWithEndpoint {
-                    let required = format!("another one where {} is cut", axes[axis]);
+                    let required =
+                        format!("another boundary along {0}, because {0} is cut", axes[axis]);
                     return Err(invalid("the boundary", low.to_string(), required));
                 }
                 if low.is_periodic() != decomposition.is_periodic(axis) {
                     let required = format!(
-                        "periodic along {} where all fields are, and not where none is",
+                        "periodic along {} if and only if the fields are",
                         axes[axis]
                     );
                     return Err(invalid(
@@ -134,7 +135,7 @@ where
         let reach = cut.map(|axis| furthest(&U::REACH, axis)).max();
         let reach = reach.unwrap_or(0);
         if width < reach {
-            let required = format!("at least {reach}, as far as the update reads");
+            let required = format!("at least {reach}, the reach of the update");
             return Err(invalid(
                 "the width of the ghosts",
                 width.to_string(),
@@ -500,7 +501,7 @@ where
             }
         }
         let communicator = self.communicator;
-        communicator.agree("the points with values of their own", &(output, count))?;
+        communicator.agree("the held or driven points", &(output, count))?;
         let begun = places.and_then(|places| Ok(begin(&mut self.part, places)?));
         communicator.together(begun)?;
         self.rims = None;
@@ -524,7 +525,7 @@ where
                 operation: OPERATION,
                 parameter: "the point",
                 given: format!("{point:?}"),
-                required: format!("one of {}", self.stencil.shape()),
+                required: format!("a point of the grid of {}", self.stencil.shape()),
             });
         }
         Ok(())

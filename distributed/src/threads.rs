@@ -289,7 +289,7 @@ impl Transport for Thread {
     }
 
     fn recordable(&self) -> Result<(), &'static str> {
-        Err("each rank has a thread of its own, and a graph is one thread's work")
+        Err("each rank has its own thread, and a graph records one thread only")
     }
 
     fn all_gather(&self, own: &[u8], deadline: Duration) -> Result<Vec<Vec<u8>>, Error> {

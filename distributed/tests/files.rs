@@ -385,7 +385,7 @@ fn waves_are_taken_up_with_their_bits() {
         0.1,
         Layer {
             points: 3,
-            left: 0.01,
+            reflection: 0.01,
         },
     );
     let cut = |parts| Decomposition::new(POINTS, parts);
@@ -519,7 +519,7 @@ fn own_stencils_are_taken_up_with_their_bits() {
                 matches!(
                     wrong,
                     Error::Unfit {
-                        what: "what it is of",
+                        what: "its problem",
                         ..
                     }
                 ),
@@ -769,7 +769,7 @@ fn checkpoints_of_something_else_are_refused_by_all_ranks() {
     let cold = grid
         .with_boundaries(Boundary::Neumann)
         .and_then(|it| Heat2d::new(&it));
-    attempt("what it is of", cold.expect("a plate"), false);
+    attempt("its problem", cold.expect("a plate"), false);
     let errors = run(2, |communicator| {
         let last = checkpoints.last(&communicator)?.expect("one was saved");
         let cut =

@@ -146,7 +146,7 @@ fn waves<T: halo_gpu::wave3d::Kernels>(way: &Way, grid: Grid3, order: u32, width
     let step = 0.5 * wave.longest_step(2.0);
     let layer = Layer {
         points: 5,
-        left: 0.01,
+        reflection: 0.01,
     };
     let number = |at: [usize; 3], kind: usize| noise::<T>(3 * index(shape, at) + kind);
     let velocity = |at| T::nearest(1.0 + 0.5 * Into::<f64>::into(number(at, 2)).abs());

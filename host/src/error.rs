@@ -129,7 +129,7 @@ pub enum Error {
     },
 
     /// Two shapes must be equal, but are not, although their numbers of points may be.
-    #[error("{argument} is of {given} points, but must be of {}", in_words(.required))]
+    #[error("{argument} has the shape {given}, but must have {}", in_words(.required))]
     ShapeMismatch {
         /// The field or buffer with the wrong shape.
         argument: Argument,
@@ -313,7 +313,7 @@ pub enum Error {
     },
 
     /// The operation needs a CUDA device.
-    #[error("{operation} needs a CUDA device, and {device} is none")]
+    #[error("{operation} needs a CUDA device, but {device} is not one")]
     NotCuda {
         /// The operation.
         operation: &'static str,
@@ -478,16 +478,16 @@ pub enum CubinFault {
 impl std::fmt::Display for CubinFault {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::NotElf => f.write_str("is no ELF file"),
-            Self::NotForGpu => f.write_str("is for a processor, not for a GPU"),
+            Self::NotElf => f.write_str("is not an ELF file"),
+            Self::NotForGpu => f.write_str("is for a CPU, not for a GPU"),
             Self::CutOff { bytes, needed } => {
                 write!(
                     f,
-                    "is cut off: it has {bytes} bytes, but a whole one at least {needed}"
+                    "is truncated: it has {bytes} bytes, but needs at least {needed}"
                 )
             }
             Self::UnknownAbi { version } => write!(f, "has the unknown ABI version {version}"),
-            Self::Refused { code } => write!(f, "is refused by the driver (code {code})"),
+            Self::Refused { code } => write!(f, "was rejected by the driver (code {code})"),
         }
     }
 }

@@ -267,7 +267,8 @@ impl<const D: usize> Grid<D> {
         let [low, high] = ends;
         if (low.is_periodic() || high.is_periodic()) && low != high {
             let given = format!("{low} at one end and {high} at the other");
-            let required = "periodic at both ends in one convention, or at neither".to_owned();
+            let required =
+                "periodic at both ends with the same period, or at neither end".to_owned();
             return Err(invalid(BOUNDARIES[axis.index()], given, required));
         }
         for end in ends {

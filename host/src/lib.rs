@@ -320,7 +320,8 @@ pub use axis::Axis;
 pub use constants::Constants;
 pub use device::{
     AddressMode, Buffer, Device, DeviceKind, Element, EmulatorOptions, Event, HostBuffer, Image,
-    Kernels, Priority, Properties, Replay, Sealed, Stage, Tally, Texture2d, View, ViewMut,
+    Kernels, Priority, Properties, ReplaceableKernels, Replay, Sealed, Tally, Texture2d, View,
+    ViewMut,
 };
 pub use error::{CubinFault, Error, LaunchAxis};
 pub use extents::{Shape, Shape2, Shape3};

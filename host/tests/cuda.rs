@@ -354,7 +354,7 @@ fn memory_goes_from_stream_to_stream() {
         Driver::Fake(""),
         || {
             let device = device_with_kernel();
-            let beside = device.beside().expect("another stream");
+            let beside = device.new_handle().expect("another stream");
             let buffer = device.upload(&[1_u32, 2, 3]).expect("enough memory");
             let address = buffer.device_address();
             noted();
@@ -422,7 +422,7 @@ fn a_stream_waits_for_events_and_the_host_does_not() {
         Driver::Fake("fault"),
         || {
             let device = Device::cuda(0).expect("device 0 of the fake driver");
-            let beside = device.beside().expect("another stream");
+            let beside = device.new_handle().expect("another stream");
             let other = Device::cuda(1).expect("device 1 of the fake driver");
             let event = device.record_event().expect("an event");
             assert_eq!(event.device(), &device);
@@ -481,9 +481,9 @@ fn a_handle_has_the_priority_it_was_given() {
                 calls.retain(|call| call.starts_with("stream of priority"));
                 calls
             };
-            let _urgent = device.beside_with(Priority::High).expect("a stream");
+            let _urgent = device.new_handle_with(Priority::High).expect("a stream");
             assert_eq!(told(), ["stream of priority -5"]);
-            let _beside = device.beside().expect("a stream");
+            let _beside = device.new_handle().expect("a stream");
             assert_eq!(told(), [""; 0]);
         },
     );
@@ -497,7 +497,7 @@ fn copies_between_devices_do_not_wait() {
         Driver::Fake("fault"),
         || {
             let device = Device::cuda(0).expect("device 0 of the fake driver");
-            let beside = device.beside().expect("another stream");
+            let beside = device.new_handle().expect("another stream");
             let other = Device::cuda(1).expect("device 1 of the fake driver");
             let mut host = device.alloc_host::<u32>(4).expect("enough memory");
             let values = host.as_mut_slice().expect("no copy yet");
@@ -1090,8 +1090,10 @@ fn kernels_from_elsewhere_stand_in_while_they_are_in_use() {
         Driver::Fake(""),
         || {
             // Its kernels are module 1: module 0 is that of the handle it is from.
-            let mut stage = device_with_kernel().stage().expect("another handle");
-            let device = stage.device().clone();
+            let mut replaceable = device_with_kernel()
+                .with_replaceable_kernels()
+                .expect("another handle");
+            let device = replaceable.device().clone();
             // SAFETY: the fake driver's kernels touch nothing.
             let load = |text: &str| unsafe {
                 let image = cubin(text);
@@ -1116,7 +1118,7 @@ fn kernels_from_elsewhere_stand_in_while_they_are_in_use() {
             };
 
             noted();
-            stage
+            replaceable
                 .using(&twin, &mut run)
                 .expect("its device")
                 .expect("a launch");
@@ -1141,13 +1143,13 @@ fn kernels_from_elsewhere_stand_in_while_they_are_in_use() {
 
             // SAFETY: as above.
             let renamed = unsafe { twin.clone().with_entry("fake", "other") };
-            stage
+            replaceable
                 .using(&renamed, &mut run)
                 .expect("its device")
                 .expect("a launch");
             assert_eq!(noted(), ["find other", &launched("other of module 2")]);
             // On every thread, and on no other handle of the device.
-            let beside = device.beside().expect("another handle");
+            let beside = device.new_handle().expect("another handle");
             let source = beside.upload(&[1.0_f32; 5]).expect("enough memory");
             let mut target = beside.alloc_filled(5, 0.0_f32).expect("enough memory");
             let mut run_beside = || {
@@ -1157,7 +1159,7 @@ fn kernels_from_elsewhere_stand_in_while_they_are_in_use() {
                 // SAFETY: the fake driver's kernels touch nothing.
                 unsafe { launch_with_constants::<Fake>(&beside, &config, &constants, args) }
             };
-            let both = stage.using(&renamed, || {
+            let both = replaceable.using(&renamed, || {
                 std::thread::scope(|scope| scope.spawn(&mut run).join().expect("no panic"))?;
                 run_beside()
             });
@@ -1173,20 +1175,22 @@ fn kernels_from_elsewhere_stand_in_while_they_are_in_use() {
 
             // Never the device's own in the place of one that is missing.
             let lacking = load(".entry unrelated").expect("a cubin");
-            let error = stage.using(&lacking, &mut run).expect("its device");
+            let error = replaceable.using(&lacking, &mut run).expect("its device");
             assert!(
                 matches!(error, Err(Error::KernelNotFound { kernel: "fake" })),
                 "{error:?}"
             );
             let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-                stage.using(&lacking, || panic!("in use"))
+                replaceable.using(&lacking, || panic!("in use"))
             }));
             assert!(panicked.is_err());
             noted();
             run().expect("the device's own again");
             assert_eq!(noted(), [launched("fake of module 1")]);
 
-            let mut other = device_with_kernel().stage().expect("another handle");
+            let mut other = device_with_kernel()
+                .with_replaceable_kernels()
+                .expect("another handle");
             let error = other.using(&twin, || ()).expect_err("of another device");
             assert!(matches!(error, Error::DeviceMismatch { .. }), "{error}");
             drop(other);
@@ -1215,10 +1219,13 @@ fn machine_code_that_cannot_be_loaded_is_explained() {
             };
             assert_eq!(
                 refusal(b"not ELF"),
-                "the machine code is no ELF file; a cubin is needed, as `nvcc -cubin` writes it"
+                "the machine code is not an ELF file; a cubin is needed, as `nvcc -cubin` writes it"
             );
             let whole = cubin("");
-            assert!(refusal(&whole[..100]).contains("cut off: it has 100 bytes, but a whole one"));
+            assert!(
+                refusal(&whole[..100])
+                    .contains("truncated: it has 100 bytes, but needs at least 192")
+            );
             // SAFETY: nothing is loaded.
             let error = unsafe { device.load_kernels(Image::Cubin(&whole[..100])) }.unwrap_err();
             let fault = CubinFault::CutOff {
@@ -1239,7 +1246,7 @@ fn machine_code_that_cannot_be_loaded_is_explained() {
             assert_eq!(noted(), [""; 0], "the driver has seen none of them");
             let text = refusal(&cubin("refuse"));
             assert!(
-                text.contains("refused by the driver") && text.contains("200"),
+                text.contains("rejected by the driver") && text.contains("200"),
                 "{text}"
             );
             // SAFETY: it is not loaded.
@@ -1251,7 +1258,7 @@ fn machine_code_that_cannot_be_loaded_is_explained() {
             let error = unsafe { emulator.load_kernels(Image::Ptx("")) }.expect_err("no GPU");
             assert_eq!(
                 error.to_string(),
-                "loading kernels needs a CUDA device, and emulator is none"
+                "loading kernels needs a CUDA device, but emulator is not one"
             );
         },
     );
@@ -1450,7 +1457,7 @@ fn what_a_graph_cannot_hold_is_refused() {
                     }),
                 ),
                 (
-                    "sets a constant anew",
+                    "changes a constant",
                     Box::new(|| {
                         number += 1.0;
                         let value = [number; 4];

@@ -191,7 +191,7 @@ pub fn read(paths: &[PathBuf]) -> Result<Option<AnyRecord>, Error> {
             }
             (Some(AnyRecord::Device(whole)), AnyRecord::Device(record)) => join(whole, *record),
             (Some(AnyRecord::Ranks(whole)), AnyRecord::Ranks(record)) => whole.join(*record),
-            _ => Err("one is of one device, the other of several ranks".to_owned()),
+            _ => Err("one is for one device, the other for several ranks".to_owned()),
         };
         joined.map_err(|why| Error::Join {
             first: paths[0].clone(),

@@ -113,7 +113,7 @@ pub(crate) fn left_out_of_page(left_out: &[LeftOut]) -> Markup {
         }
     }
     html! {
-        @if !reasons.is_empty() { h2 { "Charts that are not here" } }
+        @if !reasons.is_empty() { h2 { "Charts left out" } }
         @for (why, titles) in reasons { p.left-out { (titles.join(", ")) ": " (why) "." } }
     }
 }

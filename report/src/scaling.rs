@@ -469,7 +469,7 @@ mod tests {
         record.messages.clear();
         record.rows.retain(|row| row.ranks == 1);
         assert!(record.svg_files().is_empty());
-        assert!(record.html().contains("Charts that are not here"));
+        assert!(record.html().contains("Charts left out"));
     }
 
     #[test]

@@ -97,7 +97,7 @@ impl Record {
                 self.launches, self.warmup
             ),
             None => {
-                "1 per kernel, for its errors; the emulator's speed says nothing, so none is given"
+                "1 per kernel, to check its results; the emulator's speed means nothing and is not shown"
                     .to_owned()
             }
         };

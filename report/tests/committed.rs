@@ -33,7 +33,7 @@ fn every_committed_record_has_its_tables_its_page_and_its_charts() {
         // A family that was measured at one size has no chart over sizes; the page says so.
         let over_sizes = record.families.iter().filter(|it| it.problems.len() > 1);
         let over_sizes = over_sizes.count();
-        let says_so = page.contains("Charts that are not here");
+        let says_so = page.contains("Charts left out");
         assert_eq!(says_so, over_sizes < record.families.len());
         if device_kind(&record) == "cpu" {
             // Each row was compared with limits that were measured in turns with it.

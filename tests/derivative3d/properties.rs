@@ -744,7 +744,7 @@ proptest! {
         let (given, other) = (Shape3::new(a, b, c), Field3::filled(shape, 0.0_f64)?);
         let f = Field3::filled(given, 1.0_f64)?;
         let plan = FiniteDifferences3d::<f64>::new(&Grid3::new(shape, [1.0; 3])?)?;
-        let words = format!("of {given} points, but must be of {shape}");
+        let words = format!("has the shape {given}, but must have {shape}");
         let faults = Faults::none().and(given != shape, "ShapeMismatch", words);
         let flat = |outcome: Result<Field3<f64>, Error>| -> Result<(), TestCaseError> {
             let all_zero = |df: &Field3<f64>| df.as_slice().iter().all(|value| *value == 0.0);

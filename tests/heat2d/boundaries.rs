@@ -577,7 +577,7 @@ fn what_has_no_meaning_is_refused() {
         let turned = Field2::filled(Shape2::new(18, 20), 1.0_f32).unwrap();
         assert_eq!(
             start().with_source(&turned).unwrap_err().to_string(),
-            "heat2d: the source is of 18 × 20 points, but must be of 20 × 18"
+            "heat2d: the source has the shape 18 × 20, but must have 20 × 18"
         );
         for value in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
             let mut source = field.clone();
@@ -624,8 +624,8 @@ fn what_has_no_meaning_is_refused() {
             assert_eq!(
                 error.to_string(),
                 format!(
-                    "heat2d: the kernel is {variant}, but must be heat2d_march, as a boundary \
-                     is Neumann's"
+                    "heat2d: the kernel is {variant}, but must be heat2d_march, because a \
+                     boundary is Neumann"
                 )
             );
             let plan = || fixed.plan_with(&device, variant).unwrap();
@@ -642,7 +642,7 @@ fn what_has_no_meaning_is_refused() {
                 assert_eq!(
                     error.to_string(),
                     format!(
-                        "heat2d: the kernel is {variant}, but must be heat2d_march, as there \
+                        "heat2d: the kernel is {variant}, but must be heat2d_march, because there \
                          is a source"
                     )
                 );
@@ -667,8 +667,8 @@ fn operators_have_no_points_that_are_kept() {
         FiniteDifferences3d::<f32>::new(&grid)
             .unwrap_err()
             .to_string(),
-        "derivative3d: boundary along y is Dirichlet (kept on the end point), but must be one \
-         that leaves no point out, as all have derivatives"
+        "derivative3d: boundary along y is Dirichlet (kept on the end point), but must be another \
+         boundary, because every point has a derivative"
     );
 }
 

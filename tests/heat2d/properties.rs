@@ -310,7 +310,7 @@ fn faults_of_kernel<T: Scalar>(variant: Variant, ends: Ends, device: &Device) ->
         .and(
             variant == Variant::Step,
             "InvalidParameter",
-            format!("the kernel is {variant}, but must be one of Jacobi iterations"),
+            format!("the kernel is {variant}, but must be a kernel of Jacobi iterations"),
         )
         .and(
             device.kind() == DeviceKind::Cpu,
@@ -338,7 +338,7 @@ fn is_judged_rightly<T: Scalar>(attempt: &Attempt, device: &Device) -> Result<()
     let faults = Faults::none().and(
         longer[0],
         "ShapeMismatch",
-        format!("the initial plate is of {given} points, but must be of {shape}"),
+        format!("the initial plate has the shape {given}, but must have {shape}"),
     );
     let (faults, outcome) = match variant {
         None => (faults, heat.start(device, &initial)),
@@ -359,12 +359,12 @@ fn is_judged_rightly<T: Scalar>(attempt: &Attempt, device: &Device) -> Result<()
             .and(
                 longer[1],
                 "ShapeMismatch",
-                format!("the source is of {given} points, but must be of {shape}"),
+                format!("the source has the shape {given}, but must have {shape}"),
             )
             .and(
                 variant.is_some_and(|variant| variant != Variant::March),
                 "InvalidParameter",
-                "but must be heat2d_march, as there is a source",
+                "but must be heat2d_march, because there is a source",
             );
         if let Some((index, value)) = other {
             field.as_mut_slice()[index] = T::from(value);
@@ -389,7 +389,7 @@ fn is_judged_rightly<T: Scalar>(attempt: &Attempt, device: &Device) -> Result<()
         .and(
             every == 0,
             "InvalidParameter",
-            "iterations between two looks is 0",
+            "iterations between two checks is 0",
         );
     let outcome = faults.judge(plate.iterate_until(tolerance, every, 5))?;
     let iterations = outcome.map_or(0, |outcome| outcome.iterations);
@@ -583,7 +583,7 @@ proptest! {
             }
         }
         let asked = Shape2::new(other.max(3), ny.max(3));
-        let words = format!("the initial plate is of {shape} points, but must be of {asked}");
+        let words = format!("the initial plate has the shape {shape}, but must have {asked}");
         let faults = Faults::none().and(asked != shape, "ShapeMismatch", words);
         let heat = Heat2d::dirichlet(asked)?;
         let mut result = Field2::filled(shape, 7.0)?;

@@ -235,13 +235,13 @@ fn kernels_of_iterations_make_no_steps_and_the_other_way_round() {
                 (
                     &steps,
                     &iterations,
-                    "one of Jacobi iterations, as there is no time step",
+                    "a kernel of Jacobi iterations, because there is no time step",
                 )
             } else {
                 (
                     &iterations,
                     &steps,
-                    "heat2d_step, as iterations are steps in time",
+                    "heat2d_step, because iterations are steps in time",
                 )
             };
             right.plan_with::<f32>(&device, variant).unwrap();

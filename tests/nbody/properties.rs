@@ -258,7 +258,7 @@ proptest! {
         })?;
 
         // At most 39 bodies are one part.
-        let words = format!("the parts of a share is {own:?}, but must be at least one of 0..1");
+        let words = format!("the range of parts is {own:?}, but must be at least one of 0..1");
         let share = faults_of_count(n).and(own != (0..1), "InvalidParameter", words);
         if let Some(mut share) = share.judge(gravity.plan_of_parts::<f64>(&device, n, own))? {
             let bodies = Cluster::<f64>::plummer(n, seed)?.bodies;

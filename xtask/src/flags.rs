@@ -24,7 +24,7 @@ pub(crate) enum Task {
     /// Show the cost of each kernel, without a GPU: registers, memory, occupancy, instructions
     ///
     /// The committed PTX is assembled by ptxas and listed by nvdisasm. Where
-    /// there is an nvcc, the CUDA C++ kernels in baselines/ are shown beside it.
+    /// there is an nvcc, the CUDA C++ kernels in baselines/ are shown as well.
     Inspect(Inspect),
     /// Check the repository's own rules
     Tidy(Tidy),
@@ -95,7 +95,7 @@ pub(crate) struct Inspect {
 
 #[derive(Debug, Args)]
 pub(crate) struct Tidy {
-    /// Print the imports of each module, and the circles of modules; check nothing
+    /// Print the imports of each module, and the cycles of modules; check nothing
     #[arg(long)]
     pub(crate) imports: bool,
     /// Print the number of the library's public items, as its documentation shows them; check only

@@ -84,11 +84,11 @@ fn complaint(committed: std::io::Result<String>, built: &str, hash: &str) -> Opt
     match committed {
         Err(error) => Some(format!("{error}; run: {remedy}")),
         Ok(committed) if !ptx_hash::is_whole(&committed) => Some(format!(
-            "its text is not what its third line says; run: {remedy}"
+            "its text does not have the hash in its third line; run: {remedy}"
         )),
         Ok(committed) => difference(&committed, built).map(|difference| {
             let what = if ptx_hash::recorded(&committed) == Some(hash) {
-                "is not what these same sources build"
+                "differs from what these sources build"
             } else {
                 "was built from other sources than these"
             };
@@ -233,7 +233,7 @@ mod tests {
         assert!(other.starts_with("was built from other sources"), "{other}");
         let same = complaint(Ok(file(&hash, "x", "2\n")));
         assert!(
-            same.starts_with("is not what these same sources build"),
+            same.starts_with("differs from what these sources build"),
             "{same}"
         );
         assert!(!same.contains("that file was"), "{same}");
@@ -244,7 +244,7 @@ mod tests {
         );
         let missing = complaint(Err(std::io::ErrorKind::NotFound.into()));
         let damaged = complaint(Ok(built[..built.len() - 1].to_owned()));
-        assert!(damaged.starts_with("its text is not"), "{damaged}");
+        assert!(damaged.starts_with("its text does not"), "{damaged}");
         for text in [other, same, missing, damaged] {
             assert!(text.contains("run: cargo xtask ptx"), "{text}");
         }

@@ -145,7 +145,7 @@ fn parse_demand(text: &str) -> Result<Demand, String> {
     let (symbol, relation) = Relation::ALL
         .into_iter()
         .find(|(symbol, _)| text.contains(symbol))
-        .ok_or_else(|| format!("`{text}` compares nothing"))?;
+        .ok_or_else(|| format!("`{text}` has no comparison"))?;
     let (fact, bound) = text.split_once(symbol).unwrap_or((text, ""));
     let bound = bound.trim();
     let bound = bound

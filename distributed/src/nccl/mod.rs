@@ -84,7 +84,7 @@ impl Ring {
             if *other != version.to_ne_bytes() {
                 let bytes = <[u8; 4]>::try_from(&other[..]).unwrap_or_default();
                 return Err(Error::Disagreement {
-                    what: "the version of NCCL (0: none that can be used)",
+                    what: "the version of NCCL (0: no usable one)",
                     rank: host.rank(),
                     own: version.to_string(),
                     peer,
@@ -158,8 +158,7 @@ impl Ring {
             call,
             code,
             text: format!(
-                "rank {} has waited {deadline:?} for the others, which is all that its deadline \
-                 allows",
+                "rank {} waited {deadline:?} for the others, until its deadline",
                 self.host.rank()
             ),
         }
@@ -171,7 +170,7 @@ impl Ring {
             comm if comm.is_null() => Err(Error::Nccl {
                 call: "ncclCommAbort",
                 code: SUCCESS,
-                text: "after an error there is no communicator any more".to_owned(),
+                text: "the communicator was aborted after an earlier error".to_owned(),
             }),
             comm => Ok(comm),
         }

@@ -145,7 +145,7 @@ impl<T: Scalar> FiniteDifferences3d<T> {
                     operation: OPERATION,
                     parameter: BOUNDARIES[axis.index()],
                     given: low.to_string(),
-                    required: "one that leaves no point out, as all have derivatives".to_owned(),
+                    required: "another boundary, because every point has a derivative".to_owned(),
                 });
             }
             check_value::<T>(low)?;

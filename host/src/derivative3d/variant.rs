@@ -365,7 +365,7 @@ pub(super) fn require_variant<T: HasScalar>(variant: Variant, accuracy: u32) -> 
         parameter: "the variant",
         given: variant.to_string(),
         required: format!(
-            "{}: the others are of the 8th order, and but for {} in f32",
+            "{}: the others have only order 8, and all but {} only f32",
             Variant::General,
             Variant::AnyBoundary
         ),

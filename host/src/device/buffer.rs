@@ -198,7 +198,7 @@ impl<T: Element> Buffer<T> {
         let points = shape.points()?;
         if points != self.len {
             return Err(Error::LengthMismatch {
-                argument: "a buffer to be of that shape".into(),
+                argument: "the buffer to be given a shape".into(),
                 required: points,
                 given: self.len,
             });
@@ -426,7 +426,7 @@ impl<T: Element> Buffer<T> {
     /// instead. Another CUDA device gets a copy in the same order, also without waiting. For all
     /// other devices the elements are copied through the host.
     ///
-    /// With [`Device::beside`], which opens a second stream of work on the same GPU, the two
+    /// With [`Device::new_handle`], which opens a second stream of work on the same GPU, the two
     /// handles use a buffer one after the other, never at the same time:
     ///
     /// ```
@@ -434,9 +434,9 @@ impl<T: Element> Buffer<T> {
     ///
     /// # fn main() -> Result<(), halo_gpu::Error> {
     /// let device = Device::best();
-    /// let beside = device.beside()?;
+    /// let other = device.new_handle()?;
     /// let first = device.upload(&[1.0_f32; 1000])?;
-    /// let second = beside.upload(&[2.0_f32; 1000])?; // while `device` works on the first
+    /// let second = other.upload(&[2.0_f32; 1000])?; // while `device` works on the first
     /// let sum = reduction::sum(&first)?;
     /// let both = sum + reduction::sum(&second.move_to(&device)?)?;
     /// assert_eq!(both, 3000.0);
@@ -451,7 +451,7 @@ impl<T: Element> Buffer<T> {
     /// # fn main() -> Result<(), Error> {
     /// # let device = Device::cpu();
     /// let mut field = device.zeros::<f32>(3)?;
-    /// let moved = field.move_to(&device.beside()?)?;
+    /// let moved = field.move_to(&device.new_handle()?)?;
     /// field.fill(1.0)?;
     /// # let _ = moved;
     /// # Ok(())

@@ -352,7 +352,7 @@ fn of_memory(error: MemoryError) -> Error {
             operation: "the emulator's memory",
             parameter: "the layout",
             given: error.to_string(),
-            required: "one that the emulator takes".to_owned(),
+            required: "one that the emulator supports".to_owned(),
         },
     }
 }

@@ -9,7 +9,7 @@ use super::cuda;
 
 /// A marker after all work that a device had been given when the event was recorded.
 ///
-/// Another [handle](Device::beside) waits for it with [`Device::wait_event`], while the host
+/// Another [handle](Device::new_handle) waits for it with [`Device::wait_event`], while the host
 /// continues. Use events to order work on data that the library does not know of, such as your own
 /// kernels. Buffers need no event: [`Buffer::move_to`](crate::Buffer::move_to) and
 /// [`Buffer::copy_across`](crate::Buffer::copy_across) order the work on them.
@@ -19,12 +19,12 @@ use super::cuda;
 ///
 /// # fn main() -> Result<(), halo_gpu::Error> {
 /// let device = Device::best();
-/// let beside = device.beside()?;
+/// let second = device.new_handle()?;
 /// let mut field = device.zeros::<f32>(1 << 16)?;
 /// field.fill(1.0)?;
 /// let filled = device.record_event()?;
-/// beside.wait_event(&filled)?; // later work of `beside` runs after the fill
-/// beside.synchronize()?;
+/// second.wait_event(&filled)?; // later work of `second` runs after the fill
+/// second.synchronize()?;
 /// assert!(filled.is_complete()?);
 /// # Ok(())
 /// # }

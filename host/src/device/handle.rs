@@ -227,7 +227,7 @@ impl Device {
         Self::cuda(0).unwrap_or_else(|_| Self::cpu())
     }
 
-    /// Another handle of this device, whose work runs concurrently with the work of this one.
+    /// A new handle of this device, whose work runs concurrently with the work of this one.
     ///
     /// Each CUDA handle has its own stream: the work of one handle runs in order, and the work of
     /// two handles may run at the same time. A buffer belongs to one handle.
@@ -240,9 +240,9 @@ impl Device {
     ///
     /// # fn main() -> Result<(), halo_gpu::Error> {
     /// let device = Device::best();
-    /// let beside = device.beside()?;
-    /// assert_eq!((device.kind(), device.name()), (beside.kind(), beside.name()));
-    /// assert_ne!(device, beside);
+    /// let second = device.new_handle()?;
+    /// assert_eq!((device.kind(), device.name()), (second.kind(), second.name()));
+    /// assert_ne!(device, second);
     /// # Ok(())
     /// # }
     /// ```
@@ -250,18 +250,18 @@ impl Device {
     /// # Errors
     ///
     /// As for [`Device::cuda`].
-    pub fn beside(&self) -> Result<Self, Error> {
-        self.beside_with(Priority::Low)
+    pub fn new_handle(&self) -> Result<Self, Error> {
+        self.new_handle_with(Priority::Low)
     }
 
-    /// Like [`Device::beside`], with a priority.
+    /// Like [`Device::new_handle`], with a priority.
     ///
     /// ```
     /// use halo_gpu::{Device, Priority};
     ///
     /// # fn main() -> Result<(), halo_gpu::Error> {
     /// let device = Device::best();
-    /// let urgent = device.beside_with(Priority::High)?;
+    /// let urgent = device.new_handle_with(Priority::High)?;
     /// assert_eq!(device.name(), urgent.name());
     /// # Ok(())
     /// # }
@@ -270,7 +270,7 @@ impl Device {
     /// # Errors
     ///
     /// As for [`Device::cuda`].
-    pub fn beside_with(&self, priority: Priority) -> Result<Self, Error> {
+    pub fn new_handle_with(&self, priority: Priority) -> Result<Self, Error> {
         #[cfg(not(halo_cuda))]
         let _ = priority;
         match self.backend() {

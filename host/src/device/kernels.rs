@@ -13,9 +13,9 @@ use super::handle::Backend;
 /// Kernels that a device has loaded in addition to its own, with
 /// [`Device::load_kernels`](super::Device::load_kernels).
 ///
-/// [`Stage::using`] substitutes them for kernels of the same names, so the same launch code, with
-/// its buffers and its geometry, runs either. They stay loaded as long as this value or a clone of
-/// it exists.
+/// [`ReplaceableKernels::using`] substitutes them for kernels of the same names, so the same launch
+/// code, with its buffers and its geometry, runs either. They stay loaded as long as this value or a
+/// clone of it exists.
 #[derive(Clone)]
 pub struct Kernels {
     #[cfg(halo_cuda)]
@@ -60,21 +60,21 @@ impl fmt::Debug for Kernels {
 }
 
 impl Device {
-    /// Loads other kernels, with which [`Stage::using`] can replace this device's own: for example
-    /// CUDA C++ compiled by nvcc, for comparison.
+    /// Loads other kernels, with which [`ReplaceableKernels::using`] can replace this device's own:
+    /// for example CUDA C++ compiled by nvcc, for comparison.
     ///
     /// ```
     /// use halo_gpu::{Device, Error, Image};
     ///
     /// # fn main() -> Result<(), halo_gpu::Error> {
-    /// let mut stage = Device::best().stage()?;
-    /// let device = stage.device().clone();
+    /// let mut replaceable = Device::best().with_replaceable_kernels()?;
+    /// let device = replaceable.device().clone();
     /// let ptx = ".version 6.4\n.target sm_75\n.address_size 64\n"; // of no kernel at all
     /// // SAFETY: it has none of the library's kernels.
     /// match unsafe { device.load_kernels(Image::Ptx(ptx)) } {
     ///     Ok(kernels) => {
     ///         let values = device.upload(&[1.0_f32, 2.0])?;
-    ///         let sum = stage.using(&kernels, || halo_gpu::reduction::sum(&values))?;
+    ///         let sum = replaceable.using(&kernels, || halo_gpu::reduction::sum(&values))?;
     ///         assert!(matches!(sum, Err(Error::KernelNotFound { .. })));
     ///         assert_eq!(halo_gpu::reduction::sum(&values)?, 3.0); // by the library's own again
     ///     }
@@ -104,37 +104,37 @@ impl Device {
         Err(self.not_cuda("loading kernels"))
     }
 
-    /// Another handle of this device, as from [`Device::beside`], whose kernels can be replaced.
+    /// A new handle of this device, as from [`Device::new_handle`], whose kernels can be replaced.
     ///
     /// For an example see [`Device::load_kernels`].
     ///
     /// # Errors
     ///
-    /// As for [`Device::beside`].
-    pub fn stage(&self) -> Result<Stage, Error> {
-        Ok(Stage {
-            device: self.beside()?,
+    /// As for [`Device::new_handle`].
+    pub fn with_replaceable_kernels(&self) -> Result<ReplaceableKernels, Error> {
+        Ok(ReplaceableKernels {
+            device: self.new_handle()?,
         })
     }
 }
 
-/// A device whose kernels can be replaced, from [`Device::stage`].
+/// A device whose kernels can be replaced, from [`Device::with_replaceable_kernels`].
 ///
-/// Only the stage can change the kernels of its device, so the owner of the stage decides which
-/// kernels all launches on that device use. The kernels of any other [`Device`] never change.
+/// Only this value can change the kernels of its device, so its owner decides which kernels all
+/// launches on that device use. The kernels of any other [`Device`] never change.
 #[derive(Debug)]
-pub struct Stage {
+pub struct ReplaceableKernels {
     device: Device,
 }
 
-impl Stage {
+impl ReplaceableKernels {
     /// The device, for buffers and launches.
     #[must_use]
     pub fn device(&self) -> &Device {
         &self.device
     }
 
-    /// Runs `work`. In that time launches on the device of this stage, from any thread, use
+    /// Runs `work`. In that time launches on this [`device`](Self::device), from any thread, use
     /// `kernels`.
     ///
     /// Everything else stays the same: buffers, constants by name, geometry, order. A launch of a

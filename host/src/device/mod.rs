@@ -51,7 +51,7 @@ pub use event::Event;
 pub use handle::{Device, DeviceKind};
 pub use host_buffer::HostBuffer;
 pub use image::Image;
-pub use kernels::{Kernels, Stage};
+pub use kernels::{Kernels, ReplaceableKernels};
 pub use layout::AddressMode;
 pub use properties::{Priority, Properties};
 pub use replay::Replay;

@@ -92,7 +92,7 @@ impl Device {
     /// graph cannot contain (allocating, copies from and to the host, waiting, loading, constants
     /// that change from launch to launch); for steps that exchange three or more buffers in a ring,
     /// whose contents are then unspecified; and while any thread makes another recording of this
-    /// device. [`Device::beside`] returns a handle for another recording.
+    /// device. [`Device::new_handle`] returns a handle for another recording.
     pub fn record<'a>(
         &self,
         count: usize,

@@ -258,7 +258,7 @@ impl<T: Element> ViewMut<'_, T> {
                     operation: "a copy of rows",
                     parameter: "the rows",
                     given: format!("{rows} of {len} bytes, {pitch} bytes apart"),
-                    required: format!("apart, and within the view's {bytes} bytes"),
+                    required: format!("without overlap and within the view's {bytes} bytes"),
                 });
             }
         }
@@ -345,7 +345,7 @@ fn within(range: impl RangeBounds<usize>, len: usize) -> Result<Range<usize>, Er
             operation: "a view of a buffer",
             parameter: "the range",
             given: format!("{:?} to {:?}", range.start_bound(), range.end_bound()),
-            required: format!("within 0..{len}, its start not behind its end"),
+            required: format!("within 0..{len}, with a start at or before its end"),
         }),
     }
 }

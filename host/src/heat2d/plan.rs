@@ -129,18 +129,18 @@ impl Heat2d {
             false => variant.kernel::<T>(),
         };
         let Some(kernel) = kernel else {
-            let required = "one that is not the textbook's, which are in f32";
+            let required = "a kernel other than the textbook's, which are only in f32";
             return refused(format!("{variant} for {}", T::NAME), required.to_owned());
         };
         if self.step().is_some() != (variant == Variant::Step) {
             let required = match self.step() {
-                Some(_) => format!("{}, as iterations are steps in time", Variant::Step),
-                None => "one of Jacobi iterations, as there is no time step".to_owned(),
+                Some(_) => format!("{}, because iterations are steps in time", Variant::Step),
+                None => "a kernel of Jacobi iterations, because there is no time step".to_owned(),
             };
             return refused(variant.to_string(), required);
         }
         if !all_dirichlet(self.grid()) && !takes_any_plate(variant) {
-            let required = format!("{}, as a boundary is Neumann's", Variant::March);
+            let required = format!("{}, because a boundary is Neumann", Variant::March);
             return refused(variant.to_string(), required);
         }
         match device.kind() {
@@ -279,7 +279,7 @@ impl<T: Scalar> Plan<T> {
     pub(super) fn check_takes_source(&self) -> Result<(), Error> {
         match self.asked {
             Some(variant) if !takes_any_plate(variant) => {
-                let required = format!("{}, as there is a source", Variant::March);
+                let required = format!("{}, because there is a source", Variant::March);
                 Err(invalid("the kernel", variant.to_string(), required))
             }
             _ => Ok(()),

@@ -84,7 +84,7 @@ impl Heat2d {
         most: usize,
     ) -> Result<Outcome<T>, P::Error> {
         let (Tolerance::Change(bound) | Tolerance::Residual(bound)) = tolerance;
-        require_looks(OPERATION, "iterations between two looks", bound, every)?;
+        require_looks(OPERATION, "iterations between two checks", bound, every)?;
         if all_neumann(self.grid()) {
             let change = self.change_that_stays::<T>(plate.sums()?);
             let least = match tolerance {

@@ -64,7 +64,7 @@ impl Gravity {
         if own.is_empty() || own.end > parts.parts() {
             return Err(Error::InvalidParameter {
                 operation: OPERATION,
-                parameter: "the parts of a share",
+                parameter: "the range of parts",
                 given: format!("{own:?}"),
                 required: format!("at least one of 0..{}", parts.parts()),
             });

@@ -235,7 +235,7 @@ fn require_updated(ends: [Boundary; 2]) -> Result<(), Error> {
             operation: OPERATION,
             parameter: "the boundary",
             given: Boundary::DirichletOnPoint.to_string(),
-            required: "one that leaves no point as it is, as all points are updated".to_owned(),
+            required: "another boundary, because a step updates all points".to_owned(),
         });
     }
     Ok(())

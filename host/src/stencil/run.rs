@@ -49,7 +49,7 @@ impl Settled {
         most: usize,
         mut advance: impl FnMut(usize) -> Result<f64, E>,
     ) -> Result<Self, E> {
-        require_looks(OPERATION, "steps between two looks", tolerance, every)?;
+        require_looks(OPERATION, "steps between two checks", tolerance, every)?;
         let mut settled = Self {
             steps: 0,
             change: f64::NAN,
@@ -495,7 +495,7 @@ where
             operation: OPERATION,
             parameter: "the point",
             given: format!("{point:?}"),
-            required: format!("one of {}", self.plan.stencil().shape()),
+            required: format!("a point of the grid of {}", self.plan.stencil().shape()),
         })
     }
 

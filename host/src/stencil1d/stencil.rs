@@ -171,7 +171,7 @@ impl<T: Scalar> Stencil1d<T> {
                 parameter: "the spacing",
                 given: spacing.to_string(),
                 required: format!(
-                    "positive, with the weights over it in the range of {}",
+                    "positive, with the weights divided by it in the range of {}",
                     T::NAME
                 ),
             });

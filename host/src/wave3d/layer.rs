@@ -18,7 +18,7 @@ pub struct Layer {
     pub points: usize,
     /// R, between 0 and 1: the fraction of the amplitude that remains. 0.001 suits layers of 20
     /// points; a smaller value makes σ steep, which also reflects.
-    pub left: f64,
+    pub reflection: f64,
 }
 
 impl Layer {
@@ -30,11 +30,11 @@ impl Layer {
             given,
             required,
         };
-        if !(self.left > 0.0 && self.left < 1.0) {
+        if !(self.reflection > 0.0 && self.reflection < 1.0) {
             let required = "above 0 and below 1".to_owned();
             return Err(invalid(
-                "what a layer leaves",
-                self.left.to_string(),
+                "the reflection of a layer",
+                self.reflection.to_string(),
                 required,
             ));
         }
@@ -60,7 +60,7 @@ impl Layer {
         let along = Axis::ALL.map(|axis| {
             let (n, at) = (grid.extent(axis), point[axis.index()]);
             let length = self.points as f64 * grid.spacing(axis);
-            let steepest = 3.0 * (1.0 / self.left).ln() / length;
+            let steepest = 3.0 * (1.0 / self.reflection).ln() / length;
             let ends = grid.ends(axis).into_iter().zip([at, n - 1 - at]);
             let open = ends.filter(|(end, _)| *end == Boundary::OneSided);
             let depths = open.map(|(_, at)| self.points.saturating_sub(at));

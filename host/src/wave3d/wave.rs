@@ -257,7 +257,7 @@ impl Wave3d {
                 operation: OPERATION,
                 parameter: "the part",
                 given: format!("{} from {first:?} on", velocity.shape()),
-                required: format!("one of {}", self.grid.shape()),
+                required: format!("within the grid of {}", self.grid.shape()),
             });
         }
         let [i, j, k] = first;

@@ -58,7 +58,7 @@ pub(super) fn figure(record: &Record, hue: usize) -> Outcome<'_> {
         .filter_map(|place| place.timed())
         .collect();
     let Some(work) = rows.first().map(|timed| timed.place.row.work) else {
-        return Err(LeftOut::new(&title, "nothing was timed of it"));
+        return Err(LeftOut::new(&title, "none of its rows was timed"));
     };
     let sizes: BTreeSet<u64> = rows
         .iter()
@@ -324,7 +324,7 @@ impl Plot {
             .flat_map(|curve| curve.samples.iter().map(move |sample| (curve, sample)))
             .max_by(|a, b| a.1.value.total_cmp(&b.1.value));
         let Some((curve, sample)) = most else {
-            return Err(LeftOut::new(&title, "nothing that was timed has a speed"));
+            return Err(LeftOut::new(&title, "none of the timed rows has a speed"));
         };
         let (x_label, highest) = (self.x_label, sample.title.replace('\n', ", "));
         let description = format!(

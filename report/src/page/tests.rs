@@ -402,7 +402,7 @@ fn a_run_on_the_emulator_has_no_chart_and_says_why() {
     let page = check(&record);
     assert!(svg_files(&record).is_empty());
     assert!(page.contains("no ceiling was measured in this run"));
-    assert!(page.contains("nothing was timed of it"));
+    assert!(page.contains("none of its rows was timed"));
     assert!(!page.contains("time, single launch") && !page.contains(" TB/s"));
     assert!(page.contains("RMS error"));
 }

@@ -51,7 +51,7 @@ fn facts(record: &ScalingRecord) -> Vec<(&'static str, String)> {
     facts.push(("ranks", record.ranks.to_string()));
     facts.push(("transport", record.transport.clone()));
     if record.transport.to_lowercase().contains("tcp") {
-        let warning = "messages go by TCP, where a faster transport may be there";
+        let warning = "messages go over TCP, although a faster transport may be available";
         facts.push(("warning", warning.to_owned()));
     }
     facts.extend(cut_short(&record.missing).map(|which| ("cut short", which)));
@@ -152,11 +152,11 @@ fn projection(record: &ScalingRecord) -> Option<Table> {
             duration(latency),
             quantity(bandwidth, "B/s")
         ),
-        "what all ranks gather or add takes a message for each doubling of the ranks".to_owned(),
+        "gathers and sums over all ranks take one message for each doubling of the ranks".to_owned(),
         "messages are hidden behind the computation, reductions are not".to_owned(),
-        "with weak scaling the points grow with the ranks, the bodies with the root of the ranks"
+        "with weak scaling the points grow with the ranks, the bodies with the square root of the ranks"
             .to_owned(),
-        "deviation: what was measured over the model, less 1".to_owned(),
+        "deviation: the measured time divided by the model's, minus 1".to_owned(),
     ];
     Some(Table {
         title: "model".to_owned(),
@@ -188,7 +188,7 @@ fn families(record: &ScalingRecord) -> Vec<&str> {
     families
 }
 
-const NOISE: &str = "hidden –: the messages take less time than the times vary by";
+const NOISE: &str = "hidden –: the messages take less time than the spread of the timings";
 
 const HIDDEN: &str = "hidden = (compute + exchange - both) / min(compute, exchange)";
 
@@ -225,7 +225,9 @@ pub fn of_family(record: &ScalingRecord, name: &str) -> String {
 pub fn model(record: &ScalingRecord) -> String {
     match projection(record) {
         Some(table) => to_text(table),
-        None => "\nno model: it needs messages of two lengths, from two ranks on\n".to_owned(),
+        None => {
+            "\nno model: it needs messages of two lengths between at least two ranks\n".to_owned()
+        }
     }
 }
 

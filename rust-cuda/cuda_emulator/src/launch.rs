@@ -189,8 +189,8 @@ pub(crate) fn check(config: &LaunchConfig, options: &Options) -> Result<u64, Dia
     }
     if !same_process() {
         return Err(invalid(
-            "this process was forked from one that has launched kernels, and has not got the \
-             threads that run them; launch after the fork only"
+            "this process was forked from one that has launched kernels, and does not have the \
+             threads that run them; launch kernels only after the fork"
                 .to_owned(),
         ));
     }
@@ -203,7 +203,7 @@ pub(crate) fn check(config: &LaunchConfig, options: &Options) -> Result<u64, Dia
         for ((axis, given), max) in ["x", "y", "z"].iter().zip(given).zip(max) {
             if given == 0 || given > max {
                 return Err(invalid(format!(
-                    "the {what}'s extent in {axis} is {given}; possible are 1 to {max}"
+                    "the {what}'s extent in {axis} is {given}, but must be from 1 to {max}"
                 )));
             }
         }
@@ -212,8 +212,8 @@ pub(crate) fn check(config: &LaunchConfig, options: &Options) -> Result<u64, Dia
     if threads > MAX_THREADS_PER_BLOCK {
         let [x, y, z] = config.block;
         return Err(invalid(format!(
-            "{x} × {y} × {z} are {threads} threads per block; possible are up to \
-             {MAX_THREADS_PER_BLOCK}"
+            "{x} × {y} × {z} are {threads} threads per block, but at most \
+             {MAX_THREADS_PER_BLOCK} are possible"
         )));
     }
     if options.shared_limit > SHARED_LIMIT_OPT_IN {
@@ -240,7 +240,8 @@ pub(crate) fn check(config: &LaunchConfig, options: &Options) -> Result<u64, Dia
     let all_threads = u128::from(blocks) * u128::from(threads);
     if options.blocks == Blocks::Resident && all_threads > u128::from(RESIDENT_THREADS_MAX) {
         return Err(invalid(format!(
-            "{all_threads} threads resident at once; possible are up to {RESIDENT_THREADS_MAX}"
+            "{all_threads} threads resident at once, but at most {RESIDENT_THREADS_MAX} are \
+             possible"
         )));
     }
     if u64::try_from(all_threads).is_err() {

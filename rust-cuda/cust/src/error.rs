@@ -52,21 +52,21 @@ codes! {
     OutOfMemory = 2: "There is not enough memory",
     NotInitialized = 3: "The driver is not loaded or not initialised",
     Deinitialized = 4: "The driver is shutting down",
-    ProfilerDisabled = 5: "The profiler is not there",
+    ProfilerDisabled = 5: "The profiler is not available",
     ProfilerNotInitialized = 6: "The profiler is not initialised",
-    ProfilerAlreadyStarted = 7: "The profiler runs already",
+    ProfilerAlreadyStarted = 7: "The profiler is already running",
     ProfilerAlreadyStopped = 8: "The profiler has stopped already",
     NoDevice = 100: "There is no CUDA device, or no driver",
     InvalidDevice = 101: "There is no device of that number",
-    InvalidImage = 200: "The module is not one",
-    InvalidContext = 201: "No context is current, or the context is not one",
+    InvalidImage = 200: "The image of the module is not valid",
+    InvalidContext = 201: "No context is current, or the context is not valid",
     ContextAlreadyCurrent = 202: "The context is current already",
     MapFailed = 205: "Mapping has failed",
     UnmapFailed = 206: "Unmapping has failed",
     ArrayIsMapped = 207: "The array is mapped",
     AlreadyMapped = 208: "The resource is mapped already",
     NoBinaryForGpu = 209: "No code in the module suits the device",
-    AlreadyAcquired = 210: "The resource is taken already",
+    AlreadyAcquired = 210: "The resource is already in use",
     NotMapped = 211: "The resource is not mapped",
     NotMappedAsArray = 212: "The resource is not mapped as an array",
     NotMappedAsPointer = 213: "The resource is not mapped as a pointer",
@@ -74,19 +74,19 @@ codes! {
     UnsupportedLimit = 215: "The device has no such limit",
     ContextAlreadyInUse = 216: "The context is in use on another thread",
     PeerAccessUnsupported = 217: "The devices have no access to each other",
-    InvalidPtx = 218: "The driver's compiler has refused the PTX",
-    InvalidGraphicsContext = 219: "The context of OpenGL or DirectX is not one",
+    InvalidPtx = 218: "The driver's compiler has rejected the PTX",
+    InvalidGraphicsContext = 219: "The context of OpenGL or DirectX is not valid",
     NvlinkUncorrectable = 220: "NVLink has an error that cannot be corrected",
-    InvalidSource = 300: "The source is none that the compiler can read",
-    FileNotFound = 301: "The file is not there",
+    InvalidSource = 300: "The source is not valid",
+    FileNotFound = 301: "The file does not exist",
     SharedObjectSymbolNotFound = 302: "A shared library lacks a symbol",
     SharedObjectInitFailed = 303: "A shared library cannot be initialised",
     OperatingSystemError = 304: "A call of the operating system has failed",
-    InvalidHandle = 400: "The handle is not one",
+    InvalidHandle = 400: "The handle is not valid",
     NotFound = 500: "There is no kernel, global or texture of that name",
-    NotReady = 600: "The work is still going on",
-    IllegalAddress = 700: "A kernel has used an address that is not its own",
-    LaunchOutOfResources = 701: "The launch needs more registers or threads than there are",
+    NotReady = 600: "The work has not finished",
+    IllegalAddress = 700: "A kernel has used an address outside the memory of its context",
+    LaunchOutOfResources = 701: "The launch needs more registers or threads than the device has",
     LaunchTimeout = 702: "A kernel has run too long",
     LaunchIncompatibleTexturing = 703: "The launch does not suit the textures",
     PeerAccessAlreadyEnabled = 704: "The devices have access to each other already",
@@ -98,15 +98,15 @@ codes! {
     HostMemoryAlreadyRegistered = 712: "The host's memory is registered already",
     HostMemoryNotRegistered = 713: "The host's memory is not registered",
     HardwareStackError = 714: "The stack of a kernel is corrupted, or too large",
-    IllegalInstruction = 715: "A kernel has an instruction that is none",
+    IllegalInstruction = 715: "A kernel has executed an invalid instruction",
     MisalignedAddress = 716: "A kernel has used an address that is not aligned",
     InvalidAddressSpace = 717: "A kernel has used an address of another address space",
-    InvalidProgramCounter = 718: "A kernel has jumped to where no code is",
+    InvalidProgramCounter = 718: "A kernel has jumped to an address without code",
     LaunchFailed = 719: "A kernel has failed",
     NotPermitted = 800: "The operation is not permitted",
     NotSupported = 801: "The device or the driver does not support the operation",
-    UnknownError = 999: "The driver does not know what has failed",
-    InvalidMemoryAllocation = 100_100: "No memory, or more than an address can count, was asked for",
+    UnknownError = 999: "An unknown error",
+    InvalidMemoryAllocation = 100_100: "The requested memory has no bytes, or more than a pointer can address",
     OptixError = 100_101: "OptiX has failed",
 }
 
@@ -128,7 +128,7 @@ impl fmt::Display for CudaError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::InvalidMemoryAllocation => {
-                f.write_str("an allocation of no memory, or of more than an address can count")
+                f.write_str("the requested memory has no bytes, or more than a pointer can address")
             }
             Self::OptixError => f.write_str("OptiX has failed"),
             Self(code) => f.write_str(&CUresult(code).text()),
@@ -170,7 +170,7 @@ mod tests {
         assert!(
             CudaError::InvalidMemoryAllocation
                 .to_string()
-                .contains("no memory")
+                .contains("has no bytes")
         );
     }
 }

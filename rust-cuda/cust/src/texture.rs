@@ -161,7 +161,7 @@ impl ResourceViewFormat {
             ArrayFormat::I32 => [Self::I32x1, Self::I32x2, Self::I32x4],
             ArrayFormat::F32 => [Self::F32x1, Self::F32x2, Self::F32x4],
             ArrayFormat::F64 => panic!(
-                "textures have no doubles; read pairs of u32, and make doubles of them in the kernel"
+                "textures cannot hold f64; read pairs of u32, and combine them in the kernel"
             ),
         };
         match num_channels {

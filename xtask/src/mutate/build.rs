@@ -116,7 +116,7 @@ impl Copy {
             }
             if to_blame.is_empty() {
                 return Err(Error::Mutation(format!(
-                    "the copy of the workspace does not build, and no mutation is the cause:\n{}",
+                    "the copy of the workspace does not build, even without mutations:\n{}",
                     attempt.rendered
                 )));
             }

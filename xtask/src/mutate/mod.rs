@@ -211,7 +211,7 @@ fn build(
         .collect();
     if to_run.is_empty() {
         return Err(Error::Mutation(
-            "no mutation to run: the flags leave none (see cargo xtask mutate --list)".to_owned(),
+            "the flags select no mutation (see cargo xtask mutate --list)".to_owned(),
         ));
     }
     let mut families = found.families.clone();
@@ -567,7 +567,7 @@ impl Results {
 
 fn outcome(fate: &Fate) -> String {
     match &fate.verdict {
-        Verdict::Passed(_) if fate.tried == 0 => "SURVIVED: no test comes to it".to_owned(),
+        Verdict::Passed(_) if fate.tried == 0 => "SURVIVED: no test reaches it".to_owned(),
         Verdict::Passed(_) => "SURVIVED".to_owned(),
         Verdict::Failed(test) => format!("caught by {test}"),
         Verdict::Crashed(test) => format!("caught by {test}, which crashed"),
@@ -811,7 +811,7 @@ fn counts() {
         let said = outcome(&fate(Verdict::Failed("a".into()), 1));
         assert_eq!(said, "caught by a");
         assert_eq!(outcome(&fate(Verdict::Passed(3), 3)), "SURVIVED");
-        assert!(outcome(&fate(Verdict::Passed(0), 0)).contains("no test comes to it"));
+        assert!(outcome(&fate(Verdict::Passed(0), 0)).contains("no test reaches it"));
         assert!(outcome(&fate(Verdict::TimedOut("a".into()), 1)).contains("did not end"));
     }
 }

@@ -77,7 +77,7 @@ impl Trial {
 
     fn measure(&self) -> Result<Known, String> {
         let notes = tempfile::NamedTempFile::new()
-            .map_err(|source| format!("no file for what tests come to: {source}"))?;
+            .map_err(|source| format!("cannot make a file for what the tests reach: {source}"))?;
         let ran = self
             .suite
             .run(&self.part, With::Notes(notes.path()), NO_LIMITS)
@@ -85,7 +85,7 @@ impl Trial {
         let name = &self.name;
         self.require_passed(&ran.verdict)?;
         let text = std::fs::read_to_string(notes.path())
-            .map_err(|source| format!("what {name} came to cannot be read: {source}"))?;
+            .map_err(|source| format!("cannot read what {name} reached: {source}"))?;
         Ok(Known {
             work: ran.work,
             time: ran.time,
@@ -99,7 +99,7 @@ impl Trial {
             Verdict::Passed(0) => Err(format!("{name} ran no test")),
             Verdict::Passed(_) => Ok(()),
             other => Err(format!(
-                "{name} fails with no mutation on ({}): mend that first",
+                "{name} fails without any mutation ({}): fix that first",
                 other.test().unwrap_or_default()
             )),
         }

@@ -91,7 +91,7 @@ fn complaints(
             && !dependents.contains(*by)
         {
             complaints.push(format!(
-                "{by} is excused for bringing {name}, and does not: xtask/src/tidy/crates.rs"
+                "{by} is excused for bringing {name}, but does not bring it: xtask/src/tidy/crates.rs"
             ));
         }
     }

@@ -67,9 +67,9 @@ static CRATES: &[Crate] = &[
             layer("root", &["crate"], &["core", "device"]),
         ],
         never: &[
-            ("*::cpu", "*::gpu", "a family's port knows nothing of its launches"),
-            ("*::cpu", "device::buffer", "a family's port works on slices"),
-            ("*::cpu", "launch", "a family's port knows nothing of its launches"),
+            ("*::cpu", "*::gpu", "a family's port must not use its launches"),
+            ("*::cpu", "device::buffer", "a family's port must use slices, not buffers"),
+            ("*::cpu", "launch", "a family's port must not use its launches"),
         ],
         exceptions: &[],
     },
@@ -147,7 +147,7 @@ impl Crate {
         }
         let (by, of) = (self.layer_of(from, families)?, self.layer_of(to, families)?);
         let may = by.name() == of.name() || by.layer.may.contains(&of.layer.name);
-        (!may).then(|| format!("the layer {} does not know {}", by.name(), of.name()))
+        (!may).then(|| format!("the layer {} must not import {}", by.name(), of.name()))
     }
 
     /// The violations that are not among these exceptions: module, line, and reason.
@@ -202,7 +202,7 @@ fn told(circle: &Circle<'_>) -> String {
     let imports = circle.imports.iter();
     let imports: Vec<String> = imports.map(|(from, to)| format!("{from} > {to}")).collect();
     format!(
-        "{} modules import each other in a circle: {}",
+        "{} modules import each other in a cycle: {}",
         circle.members.len(),
         imports.join(", ")
     )
@@ -280,7 +280,7 @@ mod tests {
             layer(FAMILY, &[FAMILY], &["core", "device"]),
             layer("cases", &["*::cases"], &[FAMILY]),
         ],
-        never: &[("*::cpu", "device", "ports know no device")],
+        never: &[("*::cpu", "device", "a port must not use devices")],
         exceptions: &[],
     };
 
@@ -315,19 +315,19 @@ mod tests {
         for (import, what) in [
             (
                 ("error", "device"),
-                "error imports device: the layer core does not know device",
+                "error imports device: the layer core must not import device",
             ),
             (
                 ("nbody", "heat2d"),
-                "nbody imports heat2d: the layer nbody does not know heat2d",
+                "nbody imports heat2d: the layer nbody must not import heat2d",
             ),
             (
                 ("heat2d", "heat2d::cases"),
-                "heat2d imports heat2d::cases: the layer heat2d does not know cases",
+                "heat2d imports heat2d::cases: the layer heat2d must not import cases",
             ),
             (
                 ("nbody::cpu", "device::buffer"),
-                "nbody::cpu imports device::buffer: ports know no device",
+                "nbody::cpu imports device::buffer: a port must not use devices",
             ),
             (("error", "new"), "new is in no layer of example"),
         ] {
@@ -340,7 +340,7 @@ mod tests {
         let circle = [("heat2d", "heat2d::gpu"), ("heat2d::gpu", "heat2d")];
         assert_eq!(
             breaches(&circle, &[]),
-            ["2 modules import each other in a circle: heat2d > heat2d::gpu, heat2d::gpu > heat2d"]
+            ["2 modules import each other in a cycle: heat2d > heat2d::gpu, heat2d::gpu > heat2d"]
         );
         assert!(breaches(&circle, &[circle[0]]).is_empty());
     }

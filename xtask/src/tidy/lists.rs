@@ -119,7 +119,7 @@ pub(super) fn lists(tree: &Tree, findings: &mut Findings) -> Result<(), Error> {
                 findings.add(
                     list.file,
                     line,
-                    "not the families that there are: `cargo xtask tidy --write` lists them",
+                    "not the families of gpu-kernels/src: `cargo xtask tidy --write` lists those",
                 );
             }
             Some(_) => {}

@@ -32,12 +32,15 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("load_kernels", "takes nothing"),
     ("using", "as the launches it is for"),
     ("synchronize", "takes nothing"),
-    ("beside", "takes nothing"),
-    ("beside_with", "takes any priority; `host/tests/cuda.rs`"),
+    ("new_handle", "takes nothing"),
+    (
+        "new_handle_with",
+        "takes any priority; `host/tests/cuda.rs`",
+    ),
     ("record_event", "takes nothing; `host/tests/cuda.rs`"),
     ("wait_event", "any event; `host/tests/cuda.rs`"),
     ("is_complete", "takes nothing; `host/tests/cuda.rs`"),
-    ("stage", "takes nothing"),
+    ("with_replaceable_kernels", "takes nothing"),
     ("seal", "takes nothing; `tests/validation.rs`"),
     ("open", "takes nothing; `tests/validation.rs`"),
     (
@@ -90,7 +93,7 @@ pub(super) fn refusals(tree: &Tree, findings: &mut Findings) -> Result<(), Error
     }
     if tree.has(THIS) {
         for name in excused {
-            let message = format!("{name} is excused, but is no public call that can refuse");
+            let message = format!("{name} is excused, but is not a public call that can fail");
             findings.add(THIS, 0, message);
         }
     }

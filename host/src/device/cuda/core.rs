@@ -148,7 +148,7 @@ impl Core {
     }
 
     /// Gives another device access to this device's pool, at the first call.
-    fn let_in(&self, other: &Self) {
+    fn allow_access(&self, other: &Self) {
         let Some(pool) = &self.pool else { return };
         let (own, device) = (self.context.device(), other.context.device());
         let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
@@ -156,7 +156,7 @@ impl Core {
             asked.push(device);
             // Without access, or without pools, the driver copies through the host.
             if device.can_access(own) == Ok(true) {
-                let _: CudaResult<()> = pool.let_in(device);
+                let _: CudaResult<()> = pool.allow_access(device);
             }
         }
     }
@@ -207,8 +207,8 @@ impl Core {
             // SAFETY: the caller's promise; both are memory of one context.
             return unsafe { copy(to, from, bytes, self.stream.as_inner()) };
         }
-        self.let_in(other);
-        other.let_in(self);
+        self.allow_access(other);
+        other.allow_access(self);
         let (own, others) = (&self.context, &other.context);
         // SAFETY: the caller's promise; both contexts are alive.
         let copied =

@@ -213,7 +213,7 @@ impl Locked<'_> {
             return Ok(());
         }
         // Constants are not part of a graph: all its launches see the same values.
-        core.refuse("a launch that sets a constant anew")?;
+        core.refuse("a launch that changes a constant")?;
         // Unknown until the copy has succeeded.
         constant.value = None;
         // SAFETY: the symbol has that many bytes. Launches that read it are already in the queue,

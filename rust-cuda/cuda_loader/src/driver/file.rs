@@ -80,7 +80,7 @@ fn examine(path: &Path) -> io::Result<Finding> {
     let metadata = std::fs::metadata(path)?;
     if !metadata.is_file() {
         // Opening a pipe would wait for a writer.
-        return Ok(Finding::Fault("this is no file".to_owned()));
+        return Ok(Finding::Fault("this is not a regular file".to_owned()));
     }
     let file = File::open(path)?;
     let size = metadata.len();
@@ -106,10 +106,10 @@ fn examine(path: &Path) -> io::Result<Finding> {
 fn damage(file: &File, size: u64, header: &[u8]) -> io::Result<Option<String>> {
     let cut = |end: u64| {
         Some(format!(
-            "the file is cut short: it has {size} bytes, and its headers speak of {end}"
+            "the file is truncated: it has {size} bytes, but its headers describe {end}"
         ))
     };
-    let empty = || Some("the file has zeros in the place of its tables".to_owned());
+    let empty = || Some("the file's tables are overwritten with zeros".to_owned());
 
     let (table, entry, count) = (32, elf::SEGMENT, number(header, 56, 2));
     for at in 0..count {

@@ -66,7 +66,7 @@ fn open_whole(name: &str) -> Result<Library, String> {
     let library = library.map_err(|error| describe(&error))?;
     if address(&library, c"cuInit").is_null() {
         return Err(format!(
-            "{name} is no CUDA driver: it has no function cuInit"
+            "{name} is not a CUDA driver: it has no function cuInit"
         ));
     }
     Ok(library)

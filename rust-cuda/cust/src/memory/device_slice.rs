@@ -97,7 +97,7 @@ fn within(range: &impl RangeBounds<usize>, len: usize) -> Range<usize> {
     };
     match start.zip(end) {
         Some((start, end)) if start <= end && end <= len => start..end,
-        _ => panic!("the range is not in a slice of {len}"),
+        _ => panic!("the range is outside a slice of {len}"),
     }
 }
 
@@ -191,7 +191,7 @@ impl<T: DeviceCopy> DeviceSlice<T> {
     #[must_use]
     pub fn split_at_mut(&mut self, mid: usize) -> (&mut Self, &mut Self) {
         let len = self.len();
-        assert!(mid <= len, "place {mid} is beyond a slice of {len}");
+        assert!(mid <= len, "the split at {mid} is beyond a slice of {len}");
         let start = self.as_device_ptr();
         // SAFETY: the parts lie within this slice, which is borrowed exclusively, and do not
         // overlap.
@@ -519,13 +519,13 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "the range is not in a slice of 10")]
+    #[should_panic(expected = "the range is outside a slice of 10")]
     fn a_range_beyond_the_end_panics() {
         let _ = slice(10).index(3..11);
     }
 
     #[test]
-    #[should_panic(expected = "the range is not in a slice of 10")]
+    #[should_panic(expected = "the range is outside a slice of 10")]
     fn a_range_to_the_last_number_panics() {
         let _ = slice(10).index(..=usize::MAX);
     }

@@ -63,7 +63,7 @@ impl MemoryPool {
     /// # Errors
     ///
     /// The error that the driver reports.
-    pub fn let_in(&self, device: Device) -> CudaResult<()> {
+    pub fn allow_access(&self, device: Device) -> CudaResult<()> {
         let access = sys::CUmemAccessDesc {
             locationType: sys::MEM_LOCATION_TYPE_DEVICE,
             locationId: device.as_raw(),
