@@ -13,7 +13,7 @@ use halo_tests::{assert_same_bits, for_each, kernel_devices, rng, test_cases};
 use proptest::prelude::*;
 use rand::{Rng, RngExt};
 
-/// The CPU and the emulator: there is no PTX of this crate's kernels.
+/// The CPU and the emulator; this crate's kernels have no PTX.
 fn devices() -> [Device; 2] {
     [Device::cpu(), kernel_devices().swap_remove(0)]
 }

@@ -66,7 +66,7 @@ pub struct Compiler {
     version: String,
 }
 
-/// The reason why there is no usable compiler on this machine.
+/// Why this machine has no usable compiler.
 #[derive(Debug, thiserror::Error)]
 pub enum NoCompiler {
     /// There is no compiler.

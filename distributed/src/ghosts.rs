@@ -198,7 +198,7 @@ impl<T: Element, const D: usize> Ghosted<T, D> {
         self.ghosts.own_points(buffer)
     }
 
-    /// Whether there are no ghost points.
+    /// Whether the rank has no ghost points.
     pub(crate) fn is_whole(&self) -> bool {
         self.ghosts.is_whole()
     }
@@ -335,7 +335,7 @@ impl<const D: usize> Ghosts<D> {
         })
     }
 
-    /// Whether there are no ghost points.
+    /// Whether the rank has no ghost points.
     pub(crate) fn is_whole(&self) -> bool {
         self.planes.iter().flatten().all(|&planes| planes == 0)
     }

@@ -9,7 +9,7 @@ use std::fmt;
 pub trait Values: Send + Sync {
     /// The number of values.
     fn len(&self) -> usize;
-    /// Whether there are no values.
+    /// Whether it has no values.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }

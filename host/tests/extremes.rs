@@ -142,7 +142,7 @@ fn memory_that_nobody_has_is_an_error() {
     );
 }
 
-/// What of a cluster there is no memory for, in a process that may have little.
+/// A cluster that does not fit into memory, in a process with a low limit.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_cluster_that_memory_does_not_hold_is_an_error() {

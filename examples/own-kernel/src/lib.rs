@@ -4,7 +4,7 @@ use halo_gpu::stencil::{Run, Stencil};
 use halo_gpu::{Device, Error, Grid2, Shape2};
 use own_kernel_kernels::Reaction;
 
-/// The GPU with this crate's own kernels or, if there is no GPU, the emulator.
+/// The first GPU, with this crate's kernels loaded; on a machine without one, the emulator.
 pub fn device() -> Result<Device, Error> {
     #[cfg(feature = "gpu")]
     {

@@ -9,10 +9,10 @@ use crate::registry::{Cost, Geometry, Problem, Refusal, blocks_for};
 pub(super) const EXAMPLE: Problem = Problem::plane(256, 256);
 
 /// Floating-point operations per computed point: 3 additions, 1 multiplication.
-const FLOPS_PER_POINT: u64 = 4;
+const ITERATION: u64 = 4;
 
-/// Floating-point operations per point of a step in time.
-const STEP_FLOPS_PER_POINT: u64 = 7;
+/// Floating-point operations per point of a step in time: 3 additions, 2 fused multiply-adds.
+const STEP: u64 = 7;
 
 /// The launch with a thread for every point, walls included.
 pub(super) fn all_points(kernel: &'static str, plate: &Problem) -> Result<Geometry, Refusal> {
@@ -45,38 +45,22 @@ fn squares(kernel: &'static str, extents: [usize; 3], step: u32) -> Result<Geome
 
 /// The cost of one iteration: each point is read once, each interior point written once.
 pub(super) const fn iteration<T>(plate: &Problem) -> Cost {
-    let [nx, ny, _] = plate.extents;
-    let swept = Problem::plane(nx.saturating_sub(2), ny.saturating_sub(2));
-    moved::<T>(plate.points(), swept.points(), 1)
+    computed::<T>(plate, 0, ITERATION)
 }
 
 /// The cost of one iteration with a source: one more number is read and added per point.
 pub(super) const fn heated<T>(plate: &Problem) -> Cost {
-    with_source::<T>(plate, iteration::<T>(plate))
+    computed::<T>(plate, 1, ITERATION + 1)
 }
 
-/// The cost of one step in time: 3 additions and 2 fused multiply-adds per point.
+/// The cost of one step in time.
 pub(super) const fn step<T>(plate: &Problem) -> Cost {
-    let Cost { bytes, flops } = iteration::<T>(plate);
-    Cost {
-        bytes,
-        flops: flops / FLOPS_PER_POINT * STEP_FLOPS_PER_POINT,
-    }
+    computed::<T>(plate, 0, STEP)
 }
 
 /// The cost of one step in time with a source.
 pub(super) const fn heated_step<T>(plate: &Problem) -> Cost {
-    with_source::<T>(plate, step::<T>(plate))
-}
-
-const fn with_source<T>(plate: &Problem, cost: Cost) -> Cost {
-    let swept = iteration::<T>(plate).flops / FLOPS_PER_POINT;
-    Cost {
-        bytes: cost
-            .bytes
-            .saturating_add(swept.saturating_mul(size_of::<T>() as u64)),
-        flops: cost.flops.saturating_add(swept),
-    }
+    computed::<T>(plate, 1, STEP + 1)
 }
 
 /// The cost of `iterations` iterations in one pass over memory.
@@ -88,11 +72,14 @@ pub(super) const fn pass<T>(plate: &Problem, iterations: usize) -> Cost {
     }
 }
 
-const fn moved<T>(read: usize, written: usize, iterations: u64) -> Cost {
-    let points = (read as u64).saturating_add(written as u64);
+/// The cost of `flops` operations per interior point, with this many sources.
+const fn computed<T>(plate: &Problem, sources: u64, flops: u64) -> Cost {
+    let [nx, ny, _] = plate.extents;
+    let inner = Problem::plane(nx.saturating_sub(2), ny.saturating_sub(2)).points() as u64;
+    let numbers = (plate.points() as u64).saturating_add(inner.saturating_mul(1 + sources));
     Cost {
-        bytes: points.saturating_mul(size_of::<T>() as u64),
-        flops: (written as u64).saturating_mul(FLOPS_PER_POINT * iterations),
+        bytes: numbers.saturating_mul(size_of::<T>() as u64),
+        flops: inner.saturating_mul(flops),
     }
 }
 

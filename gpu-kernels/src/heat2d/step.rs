@@ -88,7 +88,7 @@ halo_stencil::stencil! {
 }
 
 macro_rules! registered {
-    ($($name:ident: $real:ident, $computes:literal, $cost:expr $(, $why:literal)?;)+) => {$(
+    ($($name:ident: $real:ident, $computes:literal, $cost:expr;)+) => {$(
         crate::register! {
             $name: $real, Tuned,
             $computes,
@@ -96,7 +96,6 @@ macro_rules! registered {
             cost: $cost,
             example: super::geometry::EXAMPLE,
             tile: "64 vectors × 8 rows",
-            $(unmeasured: $why,)?
         }
     )+};
 }

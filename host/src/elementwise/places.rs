@@ -44,7 +44,7 @@ impl Places {
         self.at.len()
     }
 
-    /// Whether there are no indices.
+    /// Whether the list is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.at.is_empty()

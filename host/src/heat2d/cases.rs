@@ -97,7 +97,7 @@ fn case<T: Scalar>(
 ) -> Result<Case, Error> {
     match variant(entry) {
         Some(variant) => {
-            let heated = entry.variant.starts_with("heated");
+            let heated = variant.heated_kernel::<T>() == Some(entry.name);
             iterations(variant, heated, problem, numbers, convert)
         }
         None => unreachable!("all kernels are variants"),

@@ -4,11 +4,7 @@ use crate::scalar::Scalar;
 use halo_stencil::Real;
 
 /// `f32` or `f64`: usable in fields, in kernels and in the processor's vectors.
-pub trait Number: Scalar + Real {
-    /// Points of a 16-byte vector.
-    #[doc(hidden)]
-    const POINTS: usize = 16 / size_of::<Self>();
-}
+pub trait Number: Scalar + Real {}
 
 impl Number for f32 {}
 impl Number for f64 {}

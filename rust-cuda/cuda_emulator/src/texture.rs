@@ -22,7 +22,7 @@ pub struct TextureDescriptor {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum TextureShape {
     /// `width` elements in a row, read by [`tex1d_fetch`](crate::intrinsics::tex1d_fetch).
-    /// As on a device there is no addressing mode: outside the result is zero.
+    /// As on a device, it has no addressing mode: a read outside gives zero.
     Linear {
         /// Elements.
         width: usize,

@@ -67,7 +67,7 @@ impl std::error::Error for LoadError {}
 ///
 /// # Errors
 ///
-/// [`LoadError`] if there is no driver library that can be loaded.
+/// [`LoadError`] if no driver library can be loaded.
 pub fn load() -> Result<(), &'static LoadError> {
     driver::load()
 }

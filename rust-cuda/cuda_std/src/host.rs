@@ -110,7 +110,7 @@ macro_rules! buffer_argument {
                 self.len
             }
 
-            /// Whether there are no elements.
+            /// Whether the length is 0.
             #[must_use]
             pub const fn is_empty(&self) -> bool {
                 self.len == 0

@@ -26,7 +26,7 @@ impl Linker {
     pub fn new() -> CudaResult<Self> {
         let home = Home::current()?;
         let mut raw = CUlinkState::NULL;
-        // SAFETY: the pointer is valid for one handle; there are no options.
+        // SAFETY: the pointer is valid for one handle, and the call passes no options.
         unsafe {
             sys::cuLinkCreate_v2(0, std::ptr::null_mut(), std::ptr::null_mut(), &raw mut raw)
         }
@@ -65,7 +65,7 @@ impl Linker {
     fn add(&mut self, format: c_uint, code: &[u8]) -> CudaResult<()> {
         let _entered = self.home.enter()?;
         // SAFETY: the driver reads the given number of bytes of `code`, and keeps no pointer to
-        // them; the name ends in a zero byte; there are no options.
+        // them; the name ends in a zero byte; the call passes no options.
         unsafe {
             sys::cuLinkAddData_v2(
                 self.raw,

@@ -102,7 +102,7 @@ fn examine(path: &Path) -> io::Result<Finding> {
     })
 }
 
-/// Describes what is missing from a library's file according to its header.
+/// Describes the damage of a library's file: a part that its header names and the file lacks.
 fn damage(file: &File, size: u64, header: &[u8]) -> io::Result<Option<String>> {
     let cut = |end: u64| {
         Some(format!(

@@ -54,7 +54,7 @@ fn open() -> Result<(), LoadError> {
     })
 }
 
-/// Opens a driver library; the error says what is wrong with an incomplete or foreign file.
+/// Opens a driver library. The error says what is wrong with a damaged or a foreign file.
 fn open_whole(name: &str) -> Result<Library, String> {
     if let Some(fault) = file::fault(name) {
         return Err(fault);

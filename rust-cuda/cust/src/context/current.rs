@@ -212,7 +212,7 @@ impl CurrentContext {
     ///
     /// The error of a failed kernel, or another error of the driver.
     pub fn synchronize() -> CudaResult<()> {
-        // SAFETY: there are no arguments.
+        // SAFETY: the call takes no arguments.
         unsafe { sys::cuCtxSynchronize() }.to_result()
     }
 }

@@ -108,7 +108,7 @@ impl<T: DeviceCopy> DeviceSlice<T> {
         self.places.len()
     }
 
-    /// Whether there are no elements.
+    /// Whether the length is 0.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.places.is_empty()
