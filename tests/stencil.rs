@@ -579,6 +579,7 @@ fn recorded_steps_go_on_from_replay_to_replay() {
         let mut replay = device.record(1, || recorded.steps(3)).unwrap();
         (0..3).for_each(|_| replay.run().unwrap());
         drop(replay);
+        assert_eq!(recorded.steps_taken(), 12);
         plain.steps(12).unwrap();
         let [recorded, plain] = [recorded, plain].map(|run| run.to_vec(0).unwrap());
         assert_same_bits(&recorded, &plain, |at| at);
