@@ -11,6 +11,7 @@
 
 use super::number::Number;
 use crate::simd::InVectors;
+use bytemuck::Zeroable;
 use halo_stencil::{
     Layout, MAX_BOX, MAX_RADIUS, Neighbourhood, Place, PointUpdate, Reach, furthest, overwritten,
 };
@@ -321,7 +322,7 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Run<'_, '_, S, T, U, INPUTS> {
         let len = out[0].len();
         if nx < lanes.max(radius) || len < lanes + 2 * radius {
             for at in 0..len {
-                let results = self.point(out.each_ref().map(|out| out[at]), at - at % nx, at % nx);
+                let results = self.point(old_of(&out, at), at - at % nx, at % nx);
                 for (out, result) in out.iter_mut().zip(results) {
                     out[at] = result;
                 }
@@ -372,7 +373,7 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Run<'_, '_, S, T, U, INPUTS> {
                 if one_by_one::<S, T>(radius) {
                     for e in 0..count {
                         let at = first + i + e;
-                        let old = out.each_ref().map(|out| out[at]);
+                        let old = old_of(out, at);
                         let results = self.point(old, first, i + e);
                         for ((out, kept), result) in out.iter_mut().zip(&mut *kept).zip(results) {
                             if U::OVER_PAST {
@@ -396,8 +397,9 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Run<'_, '_, S, T, U, INPUTS> {
                         windows: &*windows,
                     });
                     if U::OVER_PAST {
-                        let mut kept = kept.each_mut().map(|kept| &mut kept[..]);
-                        put::<S, T, OUTPUTS>(&mut kept, number, results);
+                        for (kept, result) in kept.iter_mut().zip(results) {
+                            put_one::<S, T>(kept, number, result);
+                        }
                     } else {
                         put::<S, T, OUTPUTS>(out, first + i, results);
                     }
@@ -433,16 +435,17 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Run<'_, '_, S, T, U, INPUTS> {
     where
         U: PointUpdate<T, INPUTS, OUTPUTS>,
     {
+        // Loops, because `map` of an array is a call.
+        let mut old = [InVectors::splat(T::zeroed(), self.simd); OUTPUTS];
+        if U::OVER_PAST {
+            for (old, out) in old.iter_mut().zip(out) {
+                *old = vector(self.simd, &out[at..]);
+            }
+        }
         Inside {
             simd: self.simd,
             rows: self.rows,
-            old: out.each_ref().map(
-                #[inline(always)]
-                |out| match U::OVER_PAST {
-                    true => vector(self.simd, &out[at..]),
-                    false => InVectors::splat(T::zeroed(), self.simd),
-                },
-            ),
+            old,
             at,
             update: PhantomData,
         }
@@ -460,7 +463,8 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Run<'_, '_, S, T, U, INPUTS> {
         // and the last vector compute some points again.
         let mut aligned = out[0].as_ptr().align_offset(lanes * size_of::<T>());
         if aligned < first {
-            aligned += lanes;
+            // More than one if the radius is more than a vector.
+            aligned += (first - aligned).next_multiple_of(lanes);
         }
         if aligned > end {
             aligned = first;
@@ -468,13 +472,11 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Run<'_, '_, S, T, U, INPUTS> {
         let whole = (end - aligned) / lanes;
         let [head, tail] = [aligned > first, aligned + whole * lanes < end].map(usize::from);
         let mut parts = [(first, head), (aligned, whole), (end - lanes, tail)];
-        let outer = [first, end - lanes];
-        let mut kept = None;
+        let mut outer = None;
         if U::OVER_PAST {
-            kept = Some(outer.map(
-                #[inline(always)]
-                |at| self.update.update(&self.inside(at, out)),
-            ));
+            let head = self.update.update(&self.inside(first, out));
+            let tail = self.update.update(&self.inside(end - lanes, out));
+            outer = Some([(first, head), (end - lanes, tail)]);
             [parts[0].1, parts[2].1] = [0; 2];
         }
         for (begin, count) in parts {
@@ -498,13 +500,16 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Run<'_, '_, S, T, U, INPUTS> {
             });
             let mut at = 0;
             while at < count {
+                let mut old = [T::Lanes::<S>::zeroed(); OUTPUTS];
+                if U::OVER_PAST {
+                    for (old, out) in old.iter_mut().zip(&out) {
+                        *old = out[at];
+                    }
+                }
                 let results = self.update.update(&Inner::<S, T, U, INPUTS, OUTPUTS> {
                     simd: self.simd,
                     values: &values,
-                    old: out.each_ref().map(
-                        #[inline(always)]
-                        |out| out[at],
-                    ),
+                    old,
                     at,
                     update: PhantomData,
                 });
@@ -514,8 +519,9 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Run<'_, '_, S, T, U, INPUTS> {
                 at += 1;
             }
         }
-        for (at, results) in outer.into_iter().zip(kept.into_iter().flatten()) {
-            put::<S, T, OUTPUTS>(out, at, results);
+        if let Some([(first, head), (last, tail)]) = outer {
+            put::<S, T, OUTPUTS>(out, first, head);
+            put::<S, T, OUTPUTS>(out, last, tail);
         }
     }
 
@@ -563,9 +569,25 @@ fn put<S: Simd, T: InVectors, const OUTPUTS: usize>(
     results: [T::Vector<S>; OUTPUTS],
 ) {
     for (out, result) in out.iter_mut().zip(results) {
-        let out = &mut out[at..][..lanes::<S, T>()];
-        T::vectors_mut::<S>(out)[0] = T::lanes(result);
+        put_one::<S, T>(out, at, result);
     }
+}
+
+/// Writes a vector.
+#[inline(always)]
+fn put_one<S: Simd, T: InVectors>(out: &mut [T], at: usize, result: T::Vector<S>) {
+    let out = &mut out[at..][..lanes::<S, T>()];
+    T::vectors_mut::<S>(out)[0] = T::lanes(result);
+}
+
+/// The outputs at an element before they are written.
+#[inline(always)]
+fn old_of<T: Number, const OUTPUTS: usize>(out: &[&mut [T]; OUTPUTS], at: usize) -> [T; OUTPUTS] {
+    let mut old = [T::zeroed(); OUTPUTS];
+    for (old, out) in old.iter_mut().zip(out) {
+        *old = out[at];
+    }
+    old
 }
 
 /// The points at an end of a row that are computed together.
