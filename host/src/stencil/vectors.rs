@@ -341,12 +341,13 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Run<'_, '_, S, T, U, INPUTS> {
             self.ends(len, &mut out, near);
         } else if radius > 0 {
             let count = end_points::<S, T>(radius);
-            let ends = (0..len)
-                .step_by(nx)
-                .flat_map(|first| [first, first + nx - count]);
-            for (number, at) in ends.enumerate() {
-                for (out, kept) in out.iter_mut().zip(&near.kept) {
-                    out[at..][..count].copy_from_slice(&kept[number * count..][..count]);
+            let mut number = 0;
+            for first in (0..len).step_by(nx) {
+                for at in [first, first + nx - count] {
+                    for (out, kept) in out.iter_mut().zip(&near.kept) {
+                        out[at..][..count].copy_from_slice(&kept[number..][..count]);
+                    }
+                    number += count;
                 }
             }
         }
