@@ -20,14 +20,18 @@ fn main() {
     }
 
     println!("cargo::rustc-check-cfg=cfg(halo_vectors, values(\"v3\", \"v4\"))");
+    println!("cargo::rustc-check-cfg=cfg(halo_here_only)");
     println!("cargo::rerun-if-env-changed={VECTORS}");
-    let is_for_here = env::var(VECTORS).is_ok_and(|vectors| vectors == "here")
-        || env::var("OPT_LEVEL").is_ok_and(|level| level == "0");
-    if is_for_here
+    let is_here_only = env::var(VECTORS).is_ok_and(|vectors| vectors == "here");
+    let is_unoptimised = env::var("OPT_LEVEL").is_ok_and(|level| level == "0");
+    if (is_here_only || is_unoptimised)
         && target("ARCH") == env::consts::ARCH
         && let Some(vectors) = vectors_here()
     {
         println!("cargo::rustc-cfg=halo_vectors={vectors:?}");
+        if is_here_only {
+            println!("cargo::rustc-cfg=halo_here_only");
+        }
     }
 
     #[cfg(feature = "gpu")]
@@ -39,9 +43,10 @@ fn main() {
     }
 }
 
-/// If this is `here`, the CPU ports are compiled for the vectors of the processor that builds
-/// them and for none, instead of for all kinds of vectors; so they are without optimisation. The
-/// results have the same bits. On another kind of processor they are slow.
+/// If this is `here`, the CPU ports are compiled only for the vectors of the processor that builds
+/// them, instead of for all kinds of vectors, and panic on a processor without these. In a build
+/// without optimisation they are compiled for these vectors and for none; on another processor
+/// they are slow. The results always have the same bits.
 const VECTORS: &str = "HALO_VECTORS";
 
 /// The best vectors that this processor has, if any.

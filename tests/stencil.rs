@@ -858,6 +858,7 @@ where
         let mut replay = device.record(1, || recorded.steps(steps)).unwrap();
         (0..3).for_each(|_| replay.run().unwrap());
         drop(replay);
+        assert_eq!(recorded.steps_taken(), 4 * steps as u64);
         plain.steps(4 * steps).unwrap();
         let [recorded, plain] = [recorded, plain].map(|run| run.to_vec(0).unwrap());
         assert_same_bits(&recorded, &plain, |at| at);

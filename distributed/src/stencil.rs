@@ -550,7 +550,7 @@ where
 
     /// The number of steps taken, including those before a checkpoint.
     #[must_use]
-    pub const fn steps_taken(&self) -> u64 {
+    pub fn steps_taken(&self) -> u64 {
         self.steps_before + self.part.steps_taken()
     }
 

@@ -39,16 +39,37 @@ pub(crate) fn dispatched<W: WithSimd>(work: W) -> W::Output {
     #[cfg(halo_vectors = "v4")]
     return match arch {
         Arch::V4(simd) => Simd::vectorize(simd, work),
-        _ => Simd::vectorize(pulp::Scalar, work),
+        _ => without_vectors(work),
     };
     #[cfg(halo_vectors = "v3")]
     return match arch {
         Arch::V4(simd) => Simd::vectorize(*simd, work),
         Arch::V3(simd) => Simd::vectorize(simd, work),
-        _ => Simd::vectorize(pulp::Scalar, work),
+        _ => without_vectors(work),
     };
     #[cfg(not(any(halo_vectors = "v3", halo_vectors = "v4")))]
     arch.dispatch(work)
+}
+
+/// Calls `work` on a processor without the vectors that the ports are compiled for.
+#[cfg(all(any(halo_vectors = "v3", halo_vectors = "v4"), not(halo_here_only)))]
+fn without_vectors<W: WithSimd>(work: W) -> W::Output {
+    Simd::vectorize(pulp::Scalar, work)
+}
+
+/// A program that was built by a better processor, for that processor only.
+#[cfg(halo_here_only)]
+#[cold]
+fn without_vectors<W: WithSimd>(_: W) -> W::Output {
+    panic!(
+        "this program was built with HALO_VECTORS=here on a processor with {}, which this processor \
+         does not have: build it here",
+        if cfg!(halo_vectors = "v4") {
+            "AVX-512"
+        } else {
+            "AVX2"
+        }
+    )
 }
 
 /// Vectors of 32 bytes, if those of `simd` are longer.

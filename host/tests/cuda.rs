@@ -15,11 +15,12 @@ use cuda_std::host::{In, Kernel, Out, ParamPack, Symbol};
 use halo_gpu::Scalar;
 use halo_gpu::derivative3d::FiniteDifferences3d;
 use halo_gpu::heat2d::{Heat2d, Plate, Variant};
+use halo_gpu::heat3d::Heat3d;
 use halo_gpu::nbody::{Body, Gravity};
 use halo_gpu::stencil::{Neighbourhood, PointUpdate, Reach, Stencil};
 use halo_gpu::{
-    AddressMode, Axis, Buffer, Constants, CubinFault, Device, DeviceKind, Error, Field2, Grid2,
-    Grid3, Image, LaunchAxis, LaunchConfig, Priority, Shape2, Shape3, Texture2d,
+    AddressMode, Axis, Buffer, Constants, CubinFault, Device, DeviceKind, Error, Field2, Field3,
+    Grid2, Grid3, Image, LaunchAxis, LaunchConfig, Priority, Shape2, Shape3, Texture2d,
     blocks_per_multiprocessor, launch, launch_with_constants,
 };
 use std::path::{Path, PathBuf};
@@ -1864,6 +1865,18 @@ fn recorded_steps_are_counted_when_they_are_taken() {
             drop(replay);
             assert_eq!(leapfrog.steps(), 2 + 2 + 2 * 3 * 2);
             assert_eq!(leapfrog.time(), 0.5 * 16.0);
+
+            let shape = Shape3::new(5, 1, 1);
+            let rod = Grid3::new(shape, [1.0; 3]).map(Heat3d::new);
+            let initial = Field3::filled(shape, 0.0_f32).expect("memory");
+            let mut run = rod
+                .and_then(|rod| rod.start(&device, &initial))
+                .expect("enough memory");
+            let mut replay = device.record(3, || run.steps(2)).expect("a recording");
+            replay.run().expect("a replay");
+            replay.run().expect("a replay");
+            drop(replay);
+            assert_eq!(run.steps_taken(), 2 + 2 * 3 * 2);
         },
     );
 }

@@ -691,6 +691,8 @@ fn devices_say_what_they_are() {
         (DeviceKind::Emulator, "emulator")
     );
     assert!(cpu.properties().multiprocessors >= 1);
+    // Grids depend on it, and are the same on every machine.
+    assert_eq!(emulator.properties().multiprocessors, 2);
     assert_eq!(emulator.limits().block, Dim3::new(1024, 1024, 64));
     assert_ne!(emulator, Device::emulator());
     assert_eq!(emulator, emulator.clone());

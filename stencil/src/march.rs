@@ -108,7 +108,7 @@ pub fn blocks(
     let (rows, segments, segment, plane) = if dimensions == 2 {
         // The rows read at the ends of a march come from the caches, so marches of about that many
         // rows suffice.
-        let longest = (2 * radius).max(2);
+        let longest = (2 * radius).max(3);
         let segment = short.min(longest).max(rows.div_ceil(MOST));
         (ny.div_ceil(segment * lines), 1, segment, nx)
     } else {
@@ -777,7 +777,7 @@ mod tests {
             assert!(launch.grid.iter().product::<u32>() <= 4 * 132, "{n}³");
         }
         assert_eq!(blocks(2, [512, 512, 1], 4, 1, 132).unwrap().segment, 1);
-        assert_eq!(blocks(2, [4096, 4096, 1], 4, 1, 132).unwrap().segment, 2);
+        assert_eq!(blocks(2, [4096, 4096, 1], 4, 1, 132).unwrap().segment, 3);
     }
 
     #[test]

@@ -68,6 +68,13 @@ pub(super) enum Beyond<'p, T> {
 
 /// Stores a derivative at its point, or adds it there.
 trait Put {
+    /// Whether an operator does so with derivatives along x. It must not add: the ends of rows are
+    /// stored twice.
+    const ALONG_X: bool;
+
+    /// Whether an operator does so with second derivatives.
+    const SECOND: bool;
+
     fn put<V: Value>(so_far: V, derivative: V) -> V;
 }
 
@@ -77,6 +84,9 @@ struct Added;
 struct Subtracted;
 
 impl Put for Set {
+    const ALONG_X: bool = true;
+    const SECOND: bool = true;
+
     #[inline(always)]
     fn put<V: Value>(_: V, derivative: V) -> V {
         derivative
@@ -84,6 +94,9 @@ impl Put for Set {
 }
 
 impl Put for Negated {
+    const ALONG_X: bool = true;
+    const SECOND: bool = false;
+
     #[inline(always)]
     fn put<V: Value>(_: V, derivative: V) -> V {
         -derivative
@@ -91,6 +104,9 @@ impl Put for Negated {
 }
 
 impl Put for Added {
+    const ALONG_X: bool = false;
+    const SECOND: bool = true;
+
     #[inline(always)]
     fn put<V: Value>(so_far: V, derivative: V) -> V {
         so_far + derivative
@@ -98,11 +114,16 @@ impl Put for Added {
 }
 
 impl Put for Subtracted {
+    const ALONG_X: bool = false;
+    const SECOND: bool = false;
+
     #[inline(always)]
     fn put<V: Value>(so_far: V, derivative: V) -> V {
         so_far - derivative
     }
 }
+
+const NO_SECOND: &str = "no operator stores a second derivative in this way";
 
 /// The port for fields of one type. (Its functions are compiled in this crate, whatever the
 /// optimisation level of the calling crate.)
@@ -216,7 +237,7 @@ fn operator<T: Number>(
                     let tile = Tile { rows, ..*tile };
                     match (part, both) {
                         _ if tile.rows.is_empty() => {}
-                        (part, true) => y.both::<Added>(z, f, &tile, part),
+                        (part, true) => y.both(z, f, &tile, part),
                         (mut part, false) => {
                             y.tile::<Added>(f, &tile, part.begin());
                             z.tile::<Added>(f, &tile, part);
@@ -250,17 +271,16 @@ fn operator<T: Number>(
 
 impl<T: Number> Stencil<'_, T> {
     /// Stores the derivatives of `f` at the tile's points in `out`, or adds them, as `P` says.
-    ///
-    /// Along x, `P` must not add to `out`, because the ends of rows are stored twice.
     fn tile<P: Put>(&self, f: &[T], tile: &Tile, mut out: Part<'_, '_, T>) {
         let Shape3 { nx, ny, .. } = self.shape;
         let rows = |j: usize, k: usize, len: usize| &f[(k * ny + j) * nx..][..len];
         let (first, k, len) = (tile.rows.start, tile.k, tile.rows.len() * nx);
         match self.axis {
-            Axis::X => {
+            Axis::X if P::ALONG_X => {
                 self.along_rows::<P>(rows(first, k, len), out.draft());
                 out.finish();
             }
+            Axis::X => unreachable!("no operator adds a derivative along x"),
             // All rows at once, except rows near an end.
             Axis::Y => {
                 let inside = self.inside(ny);
@@ -311,8 +331,8 @@ impl<T: Number> Stencil<'_, T> {
         [begin, end.clamp(begin, tile.rows.end)]
     }
 
-    /// Stores the derivative along y (this stencil), then adds the one along z.
-    fn both<P: Put>(&self, z: &Self, f: &[T], tile: &Tile, out: Part<'_, '_, T>) {
+    /// Adds the second derivative along y (this stencil), then the one along z.
+    fn both(&self, z: &Self, f: &[T], tile: &Tile, out: Part<'_, '_, T>) {
         let Shape3 { nx, ny, .. } = self.shape;
         let (first, len) = (tile.rows.start, tile.rows.len() * nx);
         let at = |j: usize, k: usize| &f[(k * ny + j) * nx..][..len];
@@ -323,10 +343,7 @@ impl<T: Number> Stencil<'_, T> {
             BEHIND_ALONG_Z.. => at(first, tile.k - (row - BEHIND_ALONG_Z) - 1),
             HERE => at(first, tile.k),
         });
-        match self.order {
-            Order::First => out.fill(rows, &Both::<T, P, false>::of(self, z)),
-            Order::Second => out.fill(rows, &Both::<T, P, true>::of(self, z)),
-        }
+        out.fill(rows, &Both::of(self, z));
     }
 
     /// Computes all rows near an end at once; the first is row `first` of `n`. It copies the rows
@@ -479,7 +496,8 @@ impl<T: Number> Stencil<'_, T> {
         let weights = from_fn(|m| self.weights[m]);
         match self.order {
             Order::First => out.fill(rows, &Central::<T, P, R, false>::of(weights)),
-            Order::Second => out.fill(rows, &Central::<T, P, R, true>::of(weights)),
+            Order::Second if P::SECOND => out.fill(rows, &Central::<T, P, R, true>::of(weights)),
+            Order::Second => unreachable!("{NO_SECOND}"),
         }
     }
 
@@ -505,10 +523,11 @@ impl<T: Number> Stencil<'_, T> {
                 #[inline(always)]
                 || row_ends::<T, P, R, false>(self, f, out),
             ),
-            Order::Second => vectorised(
+            Order::Second if P::SECOND => vectorised(
                 #[inline(always)]
                 || row_ends::<T, P, R, true>(self, f, out),
             ),
+            Order::Second => unreachable!("{NO_SECOND}"),
         }
     }
 }
@@ -573,21 +592,19 @@ impl<T: Number, P: Put, const R: usize, const SECOND: bool> Formula<T>
     }
 }
 
-/// Central derivatives along y and z, one after the other.
-struct Both<T, P, const SECOND: bool> {
+/// Central second derivatives along y and z, added one after the other.
+struct Both<T> {
     weights: [[T; RADIUS]; 2],
-    put: PhantomData<P>,
 }
 
-impl<T: Number, P, const SECOND: bool> Both<T, P, SECOND> {
+impl<T: Number> Both<T> {
     fn of(y: &Stencil<'_, T>, z: &Stencil<'_, T>) -> Self {
-        let put = PhantomData;
         let weights = [y.weights, z.weights];
-        Self { weights, put }
+        Self { weights }
     }
 }
 
-impl<T: Number, P: Put, const SECOND: bool> Formula<T> for Both<T, P, SECOND> {
+impl<T: Number> Formula<T> for Both<T> {
     #[inline(always)]
     fn at<V: Value>(&self, splat: impl Fn(T) -> V, so_far: V, row: impl Fn(usize) -> V) -> V {
         let mut value = so_far;
@@ -595,7 +612,7 @@ impl<T: Number, P: Put, const SECOND: bool> Formula<T> for Both<T, P, SECOND> {
             (&self.weights[0], AHEAD, BEHIND),
             (&self.weights[1], ROWS, BEHIND_ALONG_Z),
         ] {
-            let derivative = sum::<V, RADIUS, SECOND>(
+            let derivative = sum::<V, RADIUS, true>(
                 #[inline(always)]
                 |m| splat(weights[m]),
                 splat(T::MINUS_TWO),
@@ -605,7 +622,7 @@ impl<T: Number, P: Put, const SECOND: bool> Formula<T> for Both<T, P, SECOND> {
                 #[inline(always)]
                 |m| row(behind + m),
             );
-            value = P::put(value, derivative);
+            value = Added::put(value, derivative);
         }
         value
     }

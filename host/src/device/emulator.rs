@@ -70,9 +70,13 @@ impl Default for EmulatorOptions {
     }
 }
 
+/// The same on every machine, because grids depend on it.
+const MULTIPROCESSORS: u32 = 2;
+
 pub(super) fn properties() -> Properties {
     Properties {
         name: "emulator".to_owned(),
+        multiprocessors: MULTIPROCESSORS,
         ..cpu::properties()
     }
 }

@@ -22,7 +22,7 @@ use crate::{ComputeCapability, DriverVersion};
 pub struct Properties {
     /// The device's name, for example `NVIDIA H200`, `cpu`, `emulator`.
     pub name: String,
-    /// Multiprocessors of a CUDA device; hardware threads otherwise.
+    /// Multiprocessors of a CUDA device, 2 of the emulator, hardware threads of the CPU.
     pub multiprocessors: u32,
     /// Threads that one multiprocessor can hold at a time.
     pub threads_per_multiprocessor: Option<u32>,

@@ -5,6 +5,7 @@ use super::number::{Number, OPERATION};
 use super::operation::Stencil;
 use super::plan::{Plan, all_of};
 use crate::argument::Argument;
+use crate::device::Tally;
 use crate::elementwise::{larger, largest_difference};
 use crate::scalar::Scalar;
 use crate::{Axis, Boundary, Buffer, Device, Error};
@@ -22,7 +23,7 @@ pub struct Run<U, T: Number, const D: usize, const INPUTS: usize, const OUTPUTS:
     states: Vec<Buffer<T>>,
     coefficients: Vec<Buffer<T>>,
     held: Vec<Held<T>>,
-    steps: u64,
+    steps: Tally,
 }
 
 /// The result of [`Run::steps_until`].
@@ -137,7 +138,7 @@ where
             states,
             coefficients,
             held: Vec::new(),
-            steps: 0,
+            steps: Tally::default(),
         })
     }
 }
@@ -153,10 +154,10 @@ where
         &self.plan
     }
 
-    /// The number of steps taken.
+    /// The number of steps taken, in replays of a recording too.
     #[must_use]
-    pub const fn steps_taken(&self) -> u64 {
-        self.steps
+    pub fn steps_taken(&self) -> u64 {
+        self.steps.get()
     }
 
     /// Sets other parameters from the next step on, as [`Plan::set_update`] does.
@@ -295,7 +296,7 @@ where
         }
         let value = Box::new(move |number: usize, step| value(points[number], step));
         let mut held = Held::changing(self.plan.device(), output, &at, value)?;
-        held.prepare(self.steps)?;
+        held.prepare(self.steps_taken())?;
         self.begin(held)
     }
 
@@ -331,7 +332,8 @@ where
 
     /// Sets the current values of the points, and keeps them for all later steps.
     fn begin(&mut self, held: Held<T>) -> Result<(), Error> {
-        held.put(self.steps, &mut self.states[Self::NOW + held.output()])?;
+        let steps = self.steps_taken();
+        held.put(steps, &mut self.states[Self::NOW + held.output()])?;
         self.held.push(held);
         Ok(())
     }
@@ -355,19 +357,20 @@ where
 
     /// Takes `depth` steps in one pass.
     fn pass(&mut self, depth: usize) -> Result<(), Error> {
-        let last = self.steps + depth as u64;
+        let first = self.steps_taken();
+        let last = first + depth as u64;
         let mut given = Vec::new();
         for held in &mut self.held {
-            (self.steps + 1..=last).try_for_each(|step| held.prepare(step))?;
+            (first + 1..=last).try_for_each(|step| held.prepare(step))?;
             if depth > 1 {
-                given.push(held.in_pass(self.steps, depth));
+                given.push(held.in_pass(first, depth));
             }
         }
-        let (first, others) = self.states.split_at_mut(OUTPUTS);
+        let (low, high) = self.states.split_at_mut(OUTPUTS);
         let (new, old) = if U::OVER_PAST {
-            (others, first)
+            (high, low)
         } else {
-            (first, others)
+            (low, high)
         };
         let inputs = std::array::from_fn(|field| {
             if overwritten::<T, U, INPUTS, OUTPUTS>(field).is_some() {
@@ -388,7 +391,7 @@ where
             let newer = &mut newer[newer.len() - OUTPUTS];
             older[0].give_way_to(newer);
         }
-        self.steps = last;
+        self.steps.add(self.plan.device(), depth as u64);
         Ok(())
     }
 

@@ -15,8 +15,6 @@ fn main() -> ExitCode {
     let mut command = Command::new(cargo);
     if is_bench {
         command.args(["run", "--release", "--package", "halo-bench"]);
-        // It runs where it is built: `host/build.rs` says what this saves.
-        command.env("HALO_VECTORS", "here");
         if needs_launcher(&words) {
             command.args(["--features", "mpi"]);
         }

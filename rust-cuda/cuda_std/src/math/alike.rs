@@ -737,7 +737,8 @@ macro_rules! gamma {
             let h = d * b;
             let h_low = fma(d, b, -h) + d_low * b;
             let q = divide(1.0, h);
-            let value = scale(fma(-(h_low * q), q, q), integer.wrapping_neg()) * factor;
+            let rest = fma(-q, h, 1.0) - h_low * q;
+            let value = scale(fma(rest, q, q), integer.wrapping_neg()) * factor;
             let value = if turns & 1 == 0 { -value } else { value };
             let value = if r == 0.0 { $real::NAN } else { value };
             if x == 0.0 {

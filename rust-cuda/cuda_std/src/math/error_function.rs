@@ -5,7 +5,7 @@
 //! in M. Giles, "Approximating the erfinv function", 2010.
 
 use super::alike::inverse_of_tail;
-use super::exponential::{exp_small, reduce};
+use super::exponential::{exp_small, reduce, reduce_terms};
 use super::logarithm::{TWO_THIRDS, log1p_rest, split, split_normal};
 use super::{divide, fma, fma_of_sum, polynomial, power_of_two, root, scale};
 use core::f32::consts::{FRAC_2_SQRT_PI, LN_2};
@@ -55,8 +55,8 @@ fn tail(a: f32, low: f32, shift: i32) -> f32 {
     let (y, y_low) = scaled(a, low);
     let h = a * a;
     let h_low = fma(2.0 * a, low, fma(a, a, -h));
-    let more = fma(-y, h_low, y_low);
-    let (r, n) = reduce(-h);
+    let (r, r_low, n) = reduce_terms(-h);
+    let more = fma(y, r_low - h_low, y_low);
     let w = exp_small(r);
     scale(y + fma(y, w, fma(more, w, more)), n.wrapping_add(shift))
 }

@@ -18,6 +18,15 @@ pub(super) fn reduce(x: f32) -> (f32, i32) {
     (fma(n, -LN_2[1], r), integer)
 }
 
+/// The same with `r` as the sum of two floats: `(r, r_low, n)`.
+#[inline(always)]
+pub(super) fn reduce_terms(x: f32) -> (f32, f32, i32) {
+    let (n, integer) = nearest(x, LOG2_E);
+    let first = fma(n, -LN_2[0], x);
+    let r = fma(n, -LN_2[1], first);
+    (r, fma(n, -LN_2[1], first - r), integer)
+}
+
 /// The polynomial of [`exp_reduced`] and [`exp_small`].
 #[inline(always)]
 fn exp_polynomial(r: f32) -> f32 {
