@@ -46,6 +46,22 @@ template <typename T, int P> __device__ Points<T, P> load(const T* from)
     return points;
 }
 
+// The past field is overwritten, so it is not loaded as memory that nobody writes.
+template <typename T, int P> __device__ Points<T, P> load_own(const T* from)
+{
+    Points<T, P> points;
+    if constexpr (P == 1) {
+        points.at[0] = *from;
+    } else if constexpr (sizeof(T) == 4) {
+        const float4 v = *reinterpret_cast<const float4*>(from);
+        points.at[0] = v.x, points.at[1] = v.y, points.at[2] = v.z, points.at[3] = v.w;
+    } else {
+        const double2 v = *reinterpret_cast<const double2*>(from);
+        points.at[0] = v.x, points.at[1] = v.y;
+    }
+    return points;
+}
+
 template <typename T, int P> __device__ void store(T* to, const Points<T, P>& points)
 {
     if constexpr (P == 1)
@@ -94,11 +110,11 @@ template <typename T, int P> struct Neighbour {
     }
 };
 
-// The march of a thread. `kept` is null without damping.
+// The march of a thread. `kept` is null without damping. The result is written over `past`.
 template <typename T, int P, bool DAMPED, typename L>
-__device__ void march(const T* __restrict__ u, const T* __restrict__ past,
-                      const T* __restrict__ courant, const T* __restrict__ kept,
-                      T* __restrict__ next, const L& layout, const Laplacian<T>& laplacian)
+__device__ void march(const T* __restrict__ u, const T* __restrict__ courant,
+                      const T* __restrict__ kept, T* __restrict__ past, const L& layout,
+                      const Laplacian<T>& laplacian)
 {
     const unsigned nx = layout.extents[0], ny = layout.extents[1], nz = layout.extents[2];
     const unsigned i = (blockIdx.x * 32 + threadIdx.x) * P;
@@ -127,7 +143,7 @@ __device__ void march(const T* __restrict__ u, const T* __restrict__ past,
     for (unsigned k = begin; k < end; ++k) {
         const size_t offset = k * plane, here = offset + row + i;
         window[2 * R] = along_z(k + R);
-        const Points<T, P> before = load<T, P>(past + here), c = load<T, P>(courant + here);
+        const Points<T, P> before = load_own<T, P>(past + here), c = load<T, P>(courant + here);
         Points<T, P> damping;
         if constexpr (DAMPED)
             damping = load<T, P>(kept + here);
@@ -187,7 +203,7 @@ __device__ void march(const T* __restrict__ u, const T* __restrict__ past,
                                 : fused(now, T(2), -before.at[p]);
             result.at[p] = fused(sum, c.at[p], on);
         }
-        store<T, P>(next + here, result);
+        store<T, P>(past + here, result);
 #pragma unroll
         for (int m = 0; m < 2 * R; ++m)
             window[m] = window[m + 1];
@@ -197,23 +213,23 @@ __device__ void march(const T* __restrict__ u, const T* __restrict__ past,
 // Blocks of 32 x 8 threads that march through segments of z.
 #define WAVE3D(name, T, P)                                                                       \
     extern "C" __global__ void __launch_bounds__(256)                                            \
-        wave3d_closed_##name(const T* u, const T* past, const T* courant, T* next,               \
+        wave3d_closed_##name(const T* u, const T* courant, T* past,                              \
                              const __grid_constant__ Layout<T, 3> layout, Laplacian<T> laplacian) \
     {                                                                                            \
         if (layout.extents[0] % P == 0)                                                          \
-            march<T, P, false>(u, past, courant, (const T*)nullptr, next, layout, laplacian);    \
+            march<T, P, false>(u, courant, (const T*)nullptr, past, layout, laplacian);          \
         else                                                                                     \
-            march<T, 1, false>(u, past, courant, (const T*)nullptr, next, layout, laplacian);    \
+            march<T, 1, false>(u, courant, (const T*)nullptr, past, layout, laplacian);          \
     }                                                                                            \
     extern "C" __global__ void __launch_bounds__(256)                                            \
-        wave3d_absorbing_##name(const T* u, const T* past, const T* courant, const T* kept,      \
-                                T* next, const __grid_constant__ Layout<T, 4> layout,            \
+        wave3d_absorbing_##name(const T* u, const T* courant, const T* kept, T* past,            \
+                                const __grid_constant__ Layout<T, 4> layout,                     \
                                 Laplacian<T> laplacian)                                          \
     {                                                                                            \
         if (layout.extents[0] % P == 0)                                                          \
-            march<T, P, true>(u, past, courant, kept, next, layout, laplacian);                  \
+            march<T, P, true>(u, courant, kept, past, layout, laplacian);                        \
         else                                                                                     \
-            march<T, 1, true>(u, past, courant, kept, next, layout, laplacian);                  \
+            march<T, 1, true>(u, courant, kept, past, layout, laplacian);                        \
     }
 
 WAVE3D(f32, float, 4)

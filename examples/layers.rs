@@ -13,6 +13,7 @@ impl PointUpdate<f32, 3, 1> for Wave {
     const DIMENSIONS: usize = 2;
     const REACH: [Reach; 3] = [Reach::star(2), Reach::POINT, Reach::POINT];
     const PAST: usize = 1;
+    const OVER_PAST: bool = true;
 
     #[inline(always)]
     fn update<N: Neighbourhood<f32>>(&self, n: &N) -> [N::Value; 1] {
@@ -26,7 +27,7 @@ impl PointUpdate<f32, 3, 1> for Wave {
 
 halo_stencil::stencil! {
     /// A step of the wave.
-    pub wave: Wave, f32, (u, past, courant) -> (new)
+    pub wave: Wave, f32, (u, past, courant) -> (new over past)
 }
 
 const SHAPE: Shape2 = Shape2::new(320, 240);

@@ -3,7 +3,8 @@
 
 use halo_gpu::heat3d::{Heat3d, Kernels};
 use halo_gpu::stencil::{
-    MAX_BOX, MAX_RADIUS, Neighbourhood, Number, PointUpdate, Reach, Real, Run, Stencil, Value,
+    Compiled, MAX_BOX, MAX_RADIUS, Neighbourhood, Number, PointUpdate, Reach, Real, Run, Stencil,
+    Value,
 };
 use halo_gpu::{
     Axis, Boundary, Device, DeviceKind, Error, Field3, Grid, Grid2, Grid3, Shape2, Shape3,
@@ -70,6 +71,14 @@ impl<T: Real, const D: usize> Program<T, D> {
         };
         [result(&self.operations[0]), result(&self.operations[1])]
     }
+
+    #[inline(always)]
+    fn of<N: Neighbourhood<T>>(&self, n: &N) -> [N::Value; 2] {
+        self.run(
+            |number| n.splat(number),
+            |field, offset| n.value(field, offset),
+        )
+    }
 }
 
 impl<T: Real, const D: usize> PointUpdate<T, 3, 2> for Program<T, D> {
@@ -78,10 +87,7 @@ impl<T: Real, const D: usize> PointUpdate<T, 3, 2> for Program<T, D> {
 
     #[inline(always)]
     fn update<N: Neighbourhood<T>>(&self, n: &N) -> [N::Value; 2] {
-        self.run(
-            |number| n.splat(number),
-            |field, offset| n.value(field, offset),
-        )
+        self.of(n)
     }
 }
 
@@ -102,14 +108,82 @@ halo_stencil::stencil! {
     pub program3_f64: Program<f64, 3>, f64, (a, b, c) -> (x, y)
 }
 
+/// The same with a past that is overwritten, of both results.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct Over<T, const D: usize> {
+    program: Program<T, D>,
+}
+
+const REACH_OVER: [Reach; 5] = [REACH[0], REACH[1], Reach::POINT, Reach::POINT, REACH[2]];
+
+impl<T: Real, const D: usize> PointUpdate<T, 5, 2> for Over<T, D> {
+    const DIMENSIONS: usize = D;
+    const REACH: [Reach; 5] = REACH_OVER;
+    const PAST: usize = 1;
+    const OVER_PAST: bool = true;
+
+    #[inline(always)]
+    fn update<N: Neighbourhood<T>>(&self, n: &N) -> [N::Value; 2] {
+        self.program.of(n)
+    }
+}
+
+/// The same, of so few values that a pass on the CPU looks them up once, and of `R` points along x.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct Few<T, const D: usize, const R: usize> {
+    program: Program<T, D>,
+}
+
+const fn few(radius: usize) -> [Reach; 5] {
+    let along_x = Reach::axes([radius, 0, 0]);
+    [
+        along_x,
+        Reach::axes([1, 1, 1]),
+        Reach::POINT,
+        Reach::POINT,
+        Reach::axes([0, 2, 1]),
+    ]
+}
+
+impl<T: Real, const D: usize, const R: usize> PointUpdate<T, 5, 2> for Few<T, D, R> {
+    const DIMENSIONS: usize = D;
+    const REACH: [Reach; 5] = few(R);
+    const PAST: usize = 1;
+    const OVER_PAST: bool = true;
+
+    #[inline(always)]
+    fn update<N: Neighbourhood<T>>(&self, n: &N) -> [N::Value; 2] {
+        self.program.of(n)
+    }
+}
+
+halo_stencil::stencil! {
+    /// In the plane, in f32.
+    pub over2_f32: Over<f32, 2>, f32, (a, b, past_a, past_b, c) -> (x over past_a, y over past_b)
+}
+halo_stencil::stencil! {
+    /// In space, in f64.
+    pub over3_f64: Over<f64, 3>, f64, (a, b, past_a, past_b, c) -> (x over past_a, y over past_b)
+}
+halo_stencil::stencil! {
+    /// In the plane, in f64, with the points at the ends one by one.
+    pub few2_f64: Few<f64, 2, 1>, f64, (a, b, past_a, past_b, c) -> (x over past_a, y over past_b)
+}
+halo_stencil::stencil! {
+    /// In space, in f32, with the points at the ends in vectors.
+    pub few3_f32: Few<f32, 3, 5>, f32, (a, b, past_a, past_b, c) -> (x over past_a, y over past_b)
+}
+
 /// A program of these operations that reads within a reach.
 fn program<T: Number, const D: usize>(
     rng: &mut impl Rng,
-    reach: &[Reach; 3],
+    reach: &[Reach],
     operations: &[u32],
 ) -> Program<T, D> {
     let mut operation = || {
-        let field = rng.random_range(0..3_usize);
+        let field = rng.random_range(0..reach.len());
         let mut offset = [0_i32; 3];
         if reach[field].is_box() {
             for (axis, d) in offset[..D].iter_mut().enumerate() {
@@ -179,14 +253,14 @@ fn image(ends: [Boundary; 2], n: i64, place: i64) -> Result<i64, f64> {
     image(ends, n, again)
 }
 
-type Ends = [[[Boundary; 2]; 3]; 3];
+type Ends = [[Boundary; 2]; 3];
 
 /// What a program makes of fields, point by point.
 fn interpreted<T: Number, const D: usize>(
     program: &Program<T, D>,
     extents: [usize; 3],
-    ends: &Ends,
-    fields: &[Vec<T>; 3],
+    ends: &[Ends],
+    fields: &[Vec<T>],
 ) -> [Vec<T>; 2] {
     let mut results = [const { Vec::new() }; 2];
     let [nx, ny, nz] = extents;
@@ -261,6 +335,132 @@ fn space([nx, ny, nz]: [usize; 3]) -> Grid3 {
     Grid3::new(Shape3::new(nx, ny, nz), [1.0; 3]).unwrap()
 }
 
+/// Some steps of a random program that overwrites its past, on all devices: all in a run, the first
+/// of them also by a plan, with points that are held.
+macro_rules! check_over {
+    ($name:ident, $make:expr, $reach:expr, $real:ident, $d:literal, $grid:expr) => {
+        fn $name(rng: &mut impl Rng, extents: [usize; 3], devices: &[Device]) {
+            // Without products of values, which would soon be infinite.
+            let program = program::<$real, $d>(rng, &$reach, &[0, 1, 3, 4, 6]);
+            let mut stencil = Stencil::new(($make)(program), $grid(extents)).unwrap();
+            let of_fields: [Ends; 5] = std::array::from_fn(|_| std::array::from_fn(|_| ends(rng)));
+            for (field, of_field) in of_fields.iter().enumerate() {
+                for axis in 0..$d {
+                    stencil = stencil
+                        .with_ends(field, Axis::ALL[axis], of_field[axis])
+                        .unwrap();
+                }
+            }
+            let points = extents.iter().product();
+            let given: [Vec<$real>; 5] =
+                std::array::from_fn(|_| (0..points).map(|_| rng.random_range(-1.0..1.0)).collect());
+            let held: [usize; $d] = std::array::from_fn(|axis| extents[axis] / 2);
+            let element = element_of(held, extents);
+            let (steps, holds) = (rng.random_range(1..4), rng.random_bool(0.5));
+            let mut fields = given.clone();
+            if holds {
+                fields[1][element] = 0.25;
+            }
+            let [first, other] = interpreted(&program, extents, &of_fields, &given);
+            for _ in 0..steps {
+                let [x, y] = interpreted(&program, extents, &of_fields, &fields);
+                fields.swap(0, 2);
+                fields.swap(1, 3);
+                (fields[0], fields[1]) = (x, y);
+                if holds {
+                    fields[1][element] = 0.25;
+                }
+            }
+            for device in devices {
+                let told = |what: &str, index| {
+                    format!(
+                        "{what}, {index} of {extents:?} after {steps} steps with {of_fields:?} by \
+                         {program:?} on {}",
+                        device.name()
+                    )
+                };
+                let inputs = given.each_ref().map(|field| &field[..]);
+                let results = stencil.step_of(device, inputs).unwrap();
+                for (result, expected) in results.iter().zip([&first, &other]) {
+                    assert_same_bits(result, expected, |index| told("once", index));
+                }
+                let mut run = stencil.start(device, inputs).unwrap();
+                if holds {
+                    run.hold(1, [held], |_| 0.25).unwrap();
+                }
+                run.steps(steps).unwrap();
+                for (field, expected) in fields.iter().enumerate() {
+                    assert_same_bits(&run.to_vec(field).unwrap(), expected, |index| {
+                        told("in a run", index)
+                    });
+                }
+            }
+        }
+    };
+}
+
+check_over!(
+    over_in_plane_f32,
+    |program| Over { program },
+    REACH_OVER,
+    f32,
+    2,
+    plane
+);
+check_over!(
+    over_in_space_f64,
+    |program| Over { program },
+    REACH_OVER,
+    f64,
+    3,
+    space
+);
+check_over!(
+    few_in_plane_f64,
+    |program| Few::<f64, 2, 1> { program },
+    few(1),
+    f64,
+    2,
+    plane
+);
+check_over!(
+    few_in_space_f32,
+    |program| Few::<f32, 3, 5> { program },
+    few(5),
+    f32,
+    3,
+    space
+);
+
+#[test]
+fn random_formulas_over_their_past_have_the_bits_of_an_interpreter() {
+    let (mut rng, devices) = (rng(), devices());
+    for case in 0..test_cases::either(48, 160) {
+        let width = WIDTHS[rng.random_range(0..WIDTHS.len())];
+        let mut extents = [width, rng.random_range(1..40), 1];
+        if case % 4 > 1 {
+            extents = [width, rng.random_range(1..20), rng.random_range(1..12)];
+        }
+        let devices = if case < 32 {
+            &devices[..]
+        } else {
+            &devices[..1]
+        };
+        match case % 4 {
+            0 => over_in_plane_f32(&mut rng, extents, devices),
+            1 => few_in_plane_f64(&mut rng, extents, devices),
+            2 => over_in_space_f64(&mut rng, extents, devices),
+            _ => few_in_space_f32(&mut rng, extents, devices),
+        }
+    }
+    // Several pieces of a pass, and rows of all kinds of places in a line of the cache.
+    let on_cpu = &devices[..1];
+    over_in_plane_f32(&mut rng, [501, 150, 1], on_cpu);
+    few_in_plane_f64(&mut rng, [83, 900, 1], on_cpu);
+    few_in_plane_f64(&mut rng, [5003, 21, 1], on_cpu);
+    few_in_space_f32(&mut rng, [61, 43, 52], on_cpu);
+}
+
 check!(check2_f32, f32, 2, plane);
 check!(check2_f64, f64, 2, plane);
 check!(check3_f32, f32, 3, space);
@@ -316,16 +516,18 @@ fn large_fields_are_shared_out_and_stored_past_the_caches() {
     check3_f64(&mut rng, [33, 70, 260], &devices);
 }
 
-/// `∂²u/∂t² = ∇²u` in the plane: an equation of second order in time.
+/// `∂²u/∂t² = ∇²u` in the plane: an equation of second order in time. `OVER`: the new field is
+/// written over the past one.
 #[derive(Debug, Clone, Copy)]
-pub struct Wave {
+pub struct Wave<const OVER: bool> {
     courant_squared: f64,
 }
 
-impl PointUpdate<f64, 2, 1> for Wave {
+impl<const OVER: bool> PointUpdate<f64, 2, 1> for Wave<OVER> {
     const DIMENSIONS: usize = 2;
     const REACH: [Reach; 2] = [Reach::star(1), Reach::POINT];
     const PAST: usize = 1;
+    const OVER_PAST: bool = OVER;
 
     #[inline(always)]
     fn update<N: Neighbourhood<f64>>(&self, n: &N) -> [N::Value; 1] {
@@ -338,11 +540,15 @@ impl PointUpdate<f64, 2, 1> for Wave {
 
 halo_stencil::stencil! {
     /// A step of the wave.
-    pub wave: Wave, f64, (u, past) -> (next)
+    pub wave: Wave<false>, f64, (u, past) -> (next)
+}
+halo_stencil::stencil! {
+    /// The same over the past.
+    pub wave_over: Wave<true>, f64, (u, past) -> (next over past)
 }
 
 /// A standing wave between walls at 0, and its first step back.
-fn standing(n: usize) -> (Stencil<Wave, f64, 2, 2, 1>, Vec<f64>) {
+fn standing<const OVER: bool>(n: usize) -> (Stencil<Wave<OVER>, f64, 2, 2, 1>, Vec<f64>) {
     let grid = Grid2::new(Shape2::new(n, n), [1.0; 2])
         .unwrap()
         .with_boundaries(Boundary::Dirichlet(0.0))
@@ -359,10 +565,12 @@ fn standing(n: usize) -> (Stencil<Wave, f64, 2, 2, 1>, Vec<f64>) {
     (stencil, mode)
 }
 
-#[test]
-fn outputs_become_the_present_and_the_present_the_past() {
+fn check_ping_pong<const OVER: bool>()
+where
+    Wave<OVER>: Compiled<f64, 2, 1>,
+{
     let n = 15;
-    let (stencil, mode) = standing(n);
+    let (stencil, mode) = standing::<OVER>(n);
     // cos ωt, of the scheme's ω: sin²(ω/2) = c² · 2 sin²(π / 2(n+1)).
     let square = (std::f64::consts::PI / (2 * (n + 1)) as f64).sin().powi(2);
     let omega = 2.0 * (0.4 * 2.0 * square).sqrt().asin();
@@ -385,8 +593,16 @@ fn outputs_become_the_present_and_the_present_the_past() {
 }
 
 #[test]
-fn a_run_settles_and_says_so() {
-    let (stencil, mode) = standing(9);
+fn outputs_become_the_present_and_the_present_the_past() {
+    check_ping_pong::<false>();
+    check_ping_pong::<true>();
+}
+
+fn check_settling<const OVER: bool>()
+where
+    Wave<OVER>: Compiled<f64, 2, 1>,
+{
+    let (stencil, mode) = standing::<OVER>(9);
     for device in devices() {
         let zero = vec![0.0; 81];
         let mut still = stencil.start(&device, [&zero, &zero]).unwrap();
@@ -412,6 +628,12 @@ fn a_run_settles_and_says_so() {
             assert!(matches!(refused, Err(Error::InvalidParameter { .. })));
         }
     }
+}
+
+#[test]
+fn a_run_settles_and_says_so() {
+    check_settling::<false>();
+    check_settling::<true>();
 }
 
 /// Two fields that have nothing to do with each other: one stays, one dies away.
@@ -464,6 +686,21 @@ impl PointUpdate<f32, 1, 1> for TooFar {
     }
 }
 
+/// Overwrites its past, which it reads beside the point.
+#[derive(Debug, Clone, Copy)]
+struct WidePast;
+
+impl PointUpdate<f32, 2, 1> for WidePast {
+    const DIMENSIONS: usize = 2;
+    const REACH: [Reach; 2] = [Reach::POINT, Reach::star(1)];
+    const PAST: usize = 1;
+    const OVER_PAST: bool = true;
+
+    fn update<N: Neighbourhood<f32>>(&self, n: &N) -> [N::Value; 1] {
+        [n.at::<0, 0, 0, 0>() - n.at::<1, 1, 0, 0>()]
+    }
+}
+
 /// Wants its past, but has no input for it.
 #[derive(Debug, Clone, Copy)]
 struct NoPast;
@@ -495,6 +732,13 @@ fn wrong_use_is_refused_before_anything_runs() {
             .starts_with("stencil: the number of inputs is 1"),
         "{error}"
     );
+    let error = Stencil::new(WidePast, grid).unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .starts_with("stencil: an update that is OVER_PAST is PAST = 1 and REACH = ["),
+        "{error}"
+    );
     let error = Stencil::new(TooFar(1), space([5, 4, 3])).unwrap_err();
     assert_eq!(
         error.to_string(),
@@ -503,7 +747,8 @@ fn wrong_use_is_refused_before_anything_runs() {
     let error = Stencil::new(TooFar(1), plane([(1 << 30) + 1, 1, 1])).unwrap_err();
     assert!(matches!(error, Error::IndexOverflow { .. }), "{error}");
 
-    let (stencil, mode) = standing(6);
+    let (stencil, mode) = standing::<false>(6);
+    let (over, _) = standing::<true>(6);
     let short = vec![0.0; 35];
     for device in devices() {
         match stencil.start(&device, [&mode, &short]) {
@@ -544,22 +789,47 @@ fn wrong_use_is_refused_before_anything_runs() {
         let refused = plan.step([&u, &elsewhere], [&mut next]);
         assert!(matches!(refused, Err(Error::DeviceMismatch { .. })));
         assert_eq!(next.to_vec().unwrap(), [0.0; 36]);
+
+        // Over the past.
+        let refused = over.step_of(&device, [&mode, &short]);
+        assert!(matches!(refused, Err(Error::LengthMismatch { .. })));
+        let plan = over.plan(&device).unwrap();
+        let [expected] = stencil.step_of(&device, [&mode, &mode]).unwrap();
+        let mut past = past;
+        let refused = plan.step_over([&elsewhere], [&mut past]);
+        assert!(matches!(refused, Err(Error::DeviceMismatch { .. })));
+        let mut shaped = u.to_vec().and_then(|u| device.upload(&u)).unwrap();
+        shaped = shaped.shaped(Shape2::new(4, 9)).unwrap();
+        match plan.step_over([&u], [&mut shaped]) {
+            Err(Error::ShapeMismatch { argument, .. }) => {
+                assert_eq!((argument.name, argument.number), ("past field", Some(0)));
+            }
+            other => panic!("{other:?}"),
+        }
+        assert_same_bits(&past.to_vec().unwrap(), &mode, |at| at);
+        plan.step_over([&u], [&mut past]).unwrap();
+        assert_same_bits(&past.to_vec().unwrap(), &expected, |at| at);
+        let [again] = over.step_of(&device, [&mode, &mode]).unwrap();
+        assert_same_bits(&again, &expected, |at| at);
     }
 }
 
 #[test]
 fn cost_counts_fields_and_operations() {
-    let (stencil, _) = standing(10);
+    let (stencil, _) = standing::<false>(10);
     let cost = stencil.cost();
     assert_eq!(cost.bytes, 3 * 8 * 100);
     // Three sums, u * 2 - past, sum - u * 4, a product and a sum.
     assert_eq!(cost.flops, (3 + 2 + 2 + 2) * 100);
 }
 
-#[test]
-fn fields_can_be_looked_at_and_changed_between_steps() {
-    let (stencil, mode) = standing(4);
-    let mut run: Run<Wave, f64, 2, 2, 1> = stencil.start(&Device::cpu(), [&mode, &mode]).unwrap();
+fn check_fields<const OVER: bool>()
+where
+    Wave<OVER>: Compiled<f64, 2, 1>,
+{
+    let (stencil, mode) = standing::<OVER>(4);
+    let mut run: Run<Wave<OVER>, f64, 2, 2, 1> =
+        stencil.start(&Device::cpu(), [&mode, &mode]).unwrap();
     assert_eq!(run.field(1).unwrap().to_vec().unwrap(), mode);
     run.field_mut(0).unwrap().fill(0.0).unwrap();
     run.field_mut(1).unwrap().fill(0.0).unwrap();
@@ -570,25 +840,42 @@ fn fields_can_be_looked_at_and_changed_between_steps() {
 }
 
 #[test]
-fn recorded_steps_go_on_from_replay_to_replay() {
-    let (stencil, mode) = standing(8);
+fn fields_can_be_looked_at_and_changed_between_steps() {
+    check_fields::<false>();
+    check_fields::<true>();
+}
+
+fn check_recording<const OVER: bool>()
+where
+    Wave<OVER>: Compiled<f64, 2, 1>,
+{
+    let (stencil, mode) = standing::<OVER>(8);
     for device in devices() {
         let start = || stencil.start(&device, [&mode, &mode]).unwrap();
         let (mut recorded, mut plain) = (start(), start());
-        // Three fields change places: after three steps each is where it was.
-        let mut replay = device.record(1, || recorded.steps(3)).unwrap();
+        // Three fields change places, or two: after as many steps each is where it was.
+        let steps = if OVER { 2 } else { 3 };
+        let mut replay = device.record(1, || recorded.steps(steps)).unwrap();
         (0..3).for_each(|_| replay.run().unwrap());
         drop(replay);
-        assert_eq!(recorded.steps_taken(), 12);
-        plain.steps(12).unwrap();
+        assert_eq!(recorded.steps_taken(), 4 * steps as u64);
+        plain.steps(4 * steps).unwrap();
         let [recorded, plain] = [recorded, plain].map(|run| run.to_vec(0).unwrap());
         assert_same_bits(&recorded, &plain, |at| at);
     }
 }
 
 #[test]
-fn boundaries_change_between_steps() {
-    let (stencil, mode) = standing(9);
+fn recorded_steps_go_on_from_replay_to_replay() {
+    check_recording::<false>();
+    check_recording::<true>();
+}
+
+fn check_boundaries<const OVER: bool>()
+where
+    Wave<OVER>: Compiled<f64, 2, 1>,
+{
+    let (stencil, mode) = standing::<OVER>(9);
     let ends = |step: usize| [Boundary::Dirichlet(step as f64 * 0.5), Boundary::Neumann];
     for device in devices() {
         let mut run = stencil.start(&device, [&mode, &mode]).unwrap();
@@ -620,6 +907,12 @@ fn boundaries_change_between_steps() {
         assert_same_bits(&run.to_vec(0).unwrap(), &on, |at| at);
         assert_same_bits(&run.to_vec(1).unwrap(), &before, |at| at);
     }
+}
+
+#[test]
+fn boundaries_change_between_steps() {
+    check_boundaries::<false>();
+    check_boundaries::<true>();
 }
 
 /// Diffusion along x in the plane where some points have a value of their own, which a parameter
@@ -689,9 +982,11 @@ fn values_that_differ_from_point_to_point_are_held() {
     }
 }
 
-#[test]
-fn sources_are_added_at_their_point_and_receivers_read_there() {
-    let (stencil, mode) = standing(7);
+fn check_sources<const OVER: bool>()
+where
+    Wave<OVER>: Compiled<f64, 2, 1>,
+{
+    let (stencil, mode) = standing::<OVER>(7);
     for device in devices() {
         let mut run = stencil.start(&device, [&mode, &mode]).unwrap();
         let mut expected = [mode.clone(), mode.clone()];
@@ -724,6 +1019,12 @@ fn sources_are_added_at_their_point_and_receivers_read_there() {
     }
 }
 
+#[test]
+fn sources_are_added_at_their_point_and_receivers_read_there() {
+    check_sources::<false>();
+    check_sources::<true>();
+}
+
 /// The same, of neighbours that are so near that a pass on the CPU takes several steps.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
@@ -739,7 +1040,7 @@ impl<T: Real, const D: usize> PointUpdate<T, 3, 2> for Near<T, D> {
 
     #[inline(always)]
     fn update<N: Neighbourhood<T>>(&self, n: &N) -> [N::Value; 2] {
-        self.program.update(n)
+        self.program.of(n)
     }
 }
 
@@ -909,7 +1210,7 @@ fn error_of_a_driven_wave(device: &Device, n: usize) -> f64 {
         (5.0 * (along - steps * step)).sin()
     };
     let grid = plane([n, n, 1]);
-    let stencil = Stencil::new(Wave { courant_squared }, grid).unwrap();
+    let stencil = Stencil::new(Wave::<true> { courant_squared }, grid).unwrap();
     let points = || (0..n).flat_map(|j| (0..n).map(move |i| [i, j]));
     let at = |steps| -> Vec<f64> { points().map(|point| exact(point, steps)).collect() };
     let mut run = stencil.start(device, [&at(0.0), &at(-1.0)]).unwrap();
@@ -1032,11 +1333,16 @@ proptest! {
         tolerance in awkward(),
         every in 0..3_usize,
     ) {
-        let (stencil, _) = standing(6);
+        let (stencil, _) = standing::<false>(6);
         let fields = [vec![0.5; lens.0], vec![0.25; lens.1]];
         let fits = lens == (36, 36);
         let given = fields.each_ref().map(|field| &field[..]);
         prop_assert_eq!(stencil.step_of(&device, given).is_ok(), fits);
+        let (over, _) = standing::<true>(6);
+        prop_assert_eq!(over.step_of(&device, given).is_ok(), fits);
+        let [now, mut past] = given.map(|field| device.upload(field).unwrap());
+        let plan = over.plan(&device).unwrap();
+        prop_assert_eq!(plan.step_over([&now], [&mut past]).is_ok(), fits);
         if let Ok(mut run) = stencil.start(&device, given) {
             prop_assert!(fits);
             run.steps(steps).unwrap();
@@ -1076,7 +1382,7 @@ proptest! {
         when in 0..4_u64,
         steps in 0..4_usize,
     ) {
-        let (stencil, mode) = standing(6);
+        let (stencil, mode) = standing::<false>(6);
         let mut run = stencil.start(&device, [&mode, &mode]).unwrap();
         let is_one = output == 0 && point.iter().all(|&at| at < 6);
         let held = run.hold(output, [[0, 0], point], |_| value);
@@ -1113,7 +1419,7 @@ proptest! {
         one_sided in 0..2_usize,
         courant_squared in awkward(),
     ) {
-        let (stencil, mode) = standing(5);
+        let (stencil, mode) = standing::<false>(5);
         let mut run = stencil.start(&Device::cpu(), [&mode, &mode]).unwrap();
         let ends = [Boundary::Dirichlet(value), [Boundary::Neumann, Boundary::Periodic][one_sided]];
         let axis = Axis::ALL[axis];

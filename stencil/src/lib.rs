@@ -56,7 +56,9 @@ pub use march::{BLOCK_2D, BLOCK_3D, MAX_EXTENT, block, forgotten, step};
 pub use march::{Blocks, blocks};
 #[cfg(not(target_arch = "nvptx64"))]
 pub use point::Compiled;
-pub use point::{Neighbourhood, PointUpdate};
+#[doc(hidden)]
+pub use point::require_over_past;
+pub use point::{Neighbourhood, PointUpdate, may_be_over_past, overwritten};
 pub use reach::{MAX_BOX, MAX_RADIUS, Reach, furthest};
 pub use value::{Real, Value};
 
@@ -70,11 +72,15 @@ pub use cuda_std;
 /// stencil! {
 ///     /// What it computes.
 ///     pub name: Update, f32, (input, …) -> (output, …)   // or (output, …) within region
+///                                                       // or (output over input, …)
 /// }
 /// ```
 ///
 /// The type is `f32` or `f64`, and the numbers of inputs and outputs are those of the update. The
 /// update must be `#[repr(C)]` if it has more than one number.
+///
+/// With `output over input` each output is written over its past field, and the kernel has one
+/// parameter for both: the update is [`OVER_PAST`](PointUpdate::OVER_PAST).
 ///
 /// With `within region` after the outputs, the kernel has one more parameter, a [`Region`] of that
 /// name, and computes the points of the region alone. Your own code launches such a kernel: there
@@ -87,25 +93,97 @@ macro_rules! stencil {
         ($($input:ident),+ $(,)?) -> ($($output:ident),+ $(,)?)
     ) => {
         $crate::stencil! {
-            @kernel;
+            @kernel false; [$($input),+];
             $(#[$meta])* $vis $name: $update, $real, ($($input),+) -> ($($output),+)
         }
-
+        $crate::stencil! {
+            @compiled [$($input),+];
+            $name: $update, $real, ($($input),+) -> ($($output),+)
+        }
+    };
+    (
+        $(#[$meta:meta])*
+        $vis:vis $name:ident: $update:ty, $real:ident,
+        ($($input:ident),+ $(,)?) -> ($($output:ident over $past:ident),+ $(,)?)
+    ) => {
+        $crate::stencil! {
+            @split [$($output)+] [$($input)+] [];
+            ($(#[$meta])*) ($vis) $name: $update, $real, ($($output over $past),+)
+        }
+    };
+    // Moves as many inputs as there are outputs to the present fields.
+    (
+        @split [$one:ident $($others:ident)*] [$first:ident $($left:ident)*] [$($present:ident)*];
+        $($rest:tt)*
+    ) => {
+        $crate::stencil! { @split [$($others)*] [$($left)*] [$($present)* $first]; $($rest)* }
+    };
+    (
+        @split [] [$($left:ident)*] [$($present:ident)*];
+        $meta:tt $vis:tt $name:ident: $update:ty, $real:ident,
+        ($($output:ident over $past:ident),+)
+    ) => {
+        $crate::stencil! {
+            @over [$($output)+] [$($left)*] [$($present)*] [];
+            $meta $vis $name: $update, $real, ($($output over $past),+)
+        }
+    };
+    (@split $($rest:tt)*) => {
+        compile_error!("the inputs are the present fields, their past, and the coefficients");
+    };
+    // The next inputs are the past fields, and those that are left are the coefficients.
+    (
+        @over [$one:ident $($others:ident)*] [$first:ident $($left:ident)*] $present:tt [$($past:ident)*];
+        $($rest:tt)*
+    ) => {
+        $crate::stencil! { @over [$($others)*] [$($left)*] $present [$($past)* $first]; $($rest)* }
+    };
+    (
+        @over [] [$($coefficient:ident)*] [$($present:ident)*] [$($second:ident)*];
+        ($(#[$meta:meta])*) ($vis:vis) $name:ident: $update:ty, $real:ident,
+        ($($output:ident over $past:ident),+)
+    ) => {
+        const _: () = assert!(
+            true $(&& $crate::are_alike(stringify!($second), stringify!($past)))+,
+            "an output is written over its past field: the inputs are the present fields, their \
+             past in the same order, and the coefficients"
+        );
+        $crate::stencil! {
+            @kernel true;
+            [$($present,)* $($output.cast_const(),)+ $($coefficient),*];
+            $(#[$meta])*
+            /// The outputs hold the past fields before they are written.
+            $vis $name: $update, $real, ($($present,)* $($coefficient),*) -> ($($output),+)
+        }
+        $crate::stencil! {
+            @compiled [$($present,)* $($second,)+ $($coefficient),*];
+            $name: $update, $real, ($($present,)* $($coefficient),*) -> ($($output),+)
+        }
+    };
+    (@over $($rest:tt)*) => {
+        compile_error!("the inputs are the present fields, their past, and the coefficients");
+    };
+    (
+        @compiled [$($all:ident),+ $(,)?];
+        $name:ident: $update:ty, $real:ident,
+        ($($input:ident),+ $(,)?) -> ($($output:ident),+)
+    ) => {
         #[cfg(not(target_arch = "nvptx64"))]
         impl $crate::Compiled<
             $real,
-            { [$(stringify!($input)),+].len() },
+            { [$(stringify!($all)),+].len() },
             { [$(stringify!($output)),+].len() },
         > for $update {
             type Kernel = $name;
 
             fn arguments<'a>(
                 self,
-                inputs: [$crate::cuda_std::host::In<'a, $real>; { [$(stringify!($input)),+].len() }],
+                inputs: [$crate::cuda_std::host::In<'a, $real>; { [$(stringify!($all)),+].len() }],
                 outputs: [$crate::cuda_std::host::Out<'a, $real>; { [$(stringify!($output)),+].len() }],
-                layout: $crate::Layout<$real, { [$(stringify!($input)),+].len() }>,
+                layout: $crate::Layout<$real, { [$(stringify!($all)),+].len() }>,
             ) -> <$name as $crate::cuda_std::host::Kernel>::Args<'a> {
-                let ([$($input),+], [$($output),+]) = (inputs, outputs);
+                #[allow(unused_variables, reason = "inputs that are overwritten")]
+                let ([$($all),+], [$($output),+]) = (inputs, outputs);
                 $name::args($($input,)+ $($output,)+ layout, self)
             }
         }
@@ -116,16 +194,26 @@ macro_rules! stencil {
         ($($input:ident),+ $(,)?) -> ($($output:ident),+ $(,)?) within $region:ident
     ) => {
         $crate::stencil! {
-            @kernel $region;
+            @kernel false $region; [$($input),+];
             $(#[$meta])* $vis $name: $update, $real, ($($input),+) -> ($($output),+)
         }
     };
     (
-        @kernel $($region:ident)?;
+        @kernel $over:literal $($region:ident)?; [$($all:expr),+ $(,)?];
         $(#[$meta:meta])*
         $vis:vis $name:ident: $update:ty, $real:ident,
-        ($($input:ident),+) -> ($($output:ident),+)
+        ($($input:ident),+ $(,)?) -> ($($output:ident),+)
     ) => {
+        const _: () = {
+            const INPUTS: usize = [$(stringify!($all)),+].len();
+            const OUTPUTS: usize = [$(stringify!($output)),+].len();
+            assert!(
+                $over == <$update as $crate::PointUpdate<$real, INPUTS, OUTPUTS>>::OVER_PAST,
+                "`output over input` here and OVER_PAST = true in the update go together"
+            );
+            $crate::require_over_past::<$real, $update, INPUTS, OUTPUTS>();
+        };
+
         $(#[$meta])*
         ///
         /// # Safety
@@ -144,12 +232,12 @@ macro_rules! stencil {
             $($output: *mut $real,)+
             #[grid_constant] layout: &$crate::Layout<
                 $real,
-                { [$(stringify!($input)),+].len() },
+                { [$(stringify!($all)),+].len() },
             >,
             update: $update,
             $($region: $crate::Region,)?
         ) {
-            let (inputs, outputs) = ([$($input),+], [$($output),+]);
+            let (inputs, outputs) = ([$($all),+], [$($output),+]);
             let region = $crate::stencil!(@region $($region)?);
             // SAFETY: forwarded word for word.
             unsafe {
@@ -169,4 +257,18 @@ macro_rules! stencil {
     (@region $region:ident) => { Some($region) };
     (@lanes f32) => { 4 };
     (@lanes f64) => { 2 };
+}
+
+/// Whether two names are the same.
+#[doc(hidden)]
+#[must_use]
+pub const fn are_alike(one: &str, other: &str) -> bool {
+    let (one, other) = (one.as_bytes(), other.as_bytes());
+    let mut alike = one.len() == other.len();
+    let mut at = 0;
+    while alike && at < one.len() {
+        alike = one[at] == other[at];
+        at += 1;
+    }
+    alike
 }

@@ -21,7 +21,7 @@
 
 use crate::boundary::{Layout, Place, Region};
 use crate::lanes::{Lanes, each};
-use crate::point::{Neighbourhood, PointUpdate};
+use crate::point::{Neighbourhood, PointUpdate, overwritten, require_over_past};
 use crate::reach::{MAX_RADIUS, Reach, furthest};
 use crate::value::Real;
 use cuda_std::thread;
@@ -223,6 +223,19 @@ impl<
         }
     }
 
+    /// The thread's points of a field that it overwrites.
+    ///
+    /// # Safety
+    ///
+    /// As [`step`]; the thread is in the field.
+    #[inline(always)]
+    unsafe fn own(&self, field: usize) -> Lanes<T, P> {
+        let at = self.element(self.j, self.slow) + self.i as usize;
+        // SAFETY: the row is in the field, and the thread's points are in the row. No other thread
+        // writes them.
+        Lanes(unsafe { T::load_own(self.inputs[field].add(at)) })
+    }
+
     /// The first element of a row.
     #[inline(always)]
     fn element(&self, j: u32, slow: u32) -> usize {
@@ -353,7 +366,10 @@ impl<
     #[inline(always)]
     unsafe fn look_here(&mut self) {
         each!(FIELD < INPUTS, {
-            if const { Self::radius(FIELD, Self::SLOW) == 0 } {
+            if const { overwritten::<T, U, INPUTS, OUTPUTS>(FIELD).is_some() } {
+                // SAFETY: forwarded word for word.
+                self.window[FIELD][MAX_RADIUS] = unsafe { self.own(FIELD) };
+            } else if const { Self::radius(FIELD, Self::SLOW) == 0 } {
                 // SAFETY: forwarded word for word.
                 self.window[FIELD][MAX_RADIUS] = unsafe { self.column(FIELD, self.slow as i32) };
             }
@@ -542,7 +558,7 @@ impl<
 /// # Safety
 ///
 /// As the kernels of [`stencil!`](crate::stencil). `P` is 1, or the points of a vector if rows are
-/// whole vectors.
+/// whole vectors. An input that an output is written over is that output, and there is no region.
 #[inline(always)]
 pub unsafe fn step<T, U, const INPUTS: usize, const OUTPUTS: usize, const P: usize>(
     update: U,
@@ -563,6 +579,7 @@ pub unsafe fn step<T, U, const INPUTS: usize, const OUTPUTS: usize, const P: usi
             INPUTS >= OUTPUTS * (1 + U::PAST) && INPUTS <= 8 && OUTPUTS >= 1,
             "the inputs begin with the present of the outputs, and their past; at most 8"
         );
+        require_over_past::<T, U, INPUTS, OUTPUTS>();
         let mut field = 0;
         while field < INPUTS {
             assert!(

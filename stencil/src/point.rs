@@ -27,6 +27,57 @@ pub trait PointUpdate<T: Real, const INPUTS: usize, const OUTPUTS: usize>:
     /// equations of first order in time, 1 for waves.
     const PAST: usize = 0;
 
+    /// Whether the outputs are written over the past fields, for equations of second order in time
+    /// ([`PAST`](Self::PAST) is 1). A step then moves one field less for each output, and a run
+    /// keeps one field less.
+    ///
+    /// The update must read the past fields at the point itself alone ([`Reach::POINT`]): their
+    /// other points may have been overwritten. The macro names what is overwritten:
+    ///
+    /// ```
+    /// use halo_stencil::{Neighbourhood, PointUpdate, Reach};
+    ///
+    /// /// `∂²u/∂t² = c² ∂²u/∂x²`
+    /// #[derive(Clone, Copy)]
+    /// pub struct Rope {
+    ///     courant_squared: f32,
+    /// }
+    /// impl PointUpdate<f32, 2, 1> for Rope {
+    ///     const DIMENSIONS: usize = 2;
+    ///     const REACH: [Reach; 2] = [Reach::axes([1, 0, 0]), Reach::POINT];
+    ///     const PAST: usize = 1;
+    ///     const OVER_PAST: bool = true;
+    ///     #[inline(always)]
+    ///     fn update<N: Neighbourhood<f32>>(&self, n: &N) -> [N::Value; 1] {
+    ///         let (u, past) = (n.at::<0, 0, 0, 0>(), n.at::<1, 0, 0, 0>());
+    ///         [(u * 2.0 - past) + (n.pair::<0, 0>(1) - u * 2.0) * self.courant_squared]
+    ///     }
+    /// }
+    /// halo_stencil::stencil! { pub rope: Rope, f32, (u, past) -> (new over past) }
+    /// # fn main() {}
+    /// ```
+    ///
+    /// A past field that is read next to the point does not compile:
+    ///
+    /// ```compile_fail,E0080
+    /// # use halo_stencil::{Neighbourhood, PointUpdate, Reach};
+    /// # #[derive(Clone, Copy)]
+    /// # pub struct Rope;
+    /// impl PointUpdate<f32, 2, 1> for Rope {
+    ///     const DIMENSIONS: usize = 2;
+    ///     const REACH: [Reach; 2] = [Reach::POINT, Reach::axes([1, 0, 0])];
+    ///     const PAST: usize = 1;
+    ///     const OVER_PAST: bool = true;
+    ///     #[inline(always)]
+    ///     fn update<N: Neighbourhood<f32>>(&self, n: &N) -> [N::Value; 1] {
+    ///         [n.at::<0, 0, 0, 0>() - n.at::<1, 1, 0, 0>()]
+    ///     }
+    /// }
+    /// halo_stencil::stencil! { pub rope: Rope, f32, (u, past) -> (new over past) }
+    /// # fn main() {}
+    /// ```
+    const OVER_PAST: bool = false;
+
     /// The outputs at a point. Mark it `#[inline(always)]`.
     ///
     /// The order of the operations is part of the definition, since it determines the bits.
@@ -58,7 +109,7 @@ pub trait Neighbourhood<T: Real> {
     /// use halo_stencil::{Neighbourhood, PointUpdate, Reach};
     ///
     /// #[derive(Clone, Copy)]
-    /// struct Shift;
+    /// pub struct Shift;
     /// impl PointUpdate<f32, 1, 1> for Shift {
     ///     const DIMENSIONS: usize = 2;
     ///     const REACH: [Reach; 1] = [Reach::star(1)];
@@ -68,7 +119,7 @@ pub trait Neighbourhood<T: Real> {
     ///     }
     /// }
     /// halo_stencil::stencil! { pub shift: Shift, f32, (u) -> (v) }
-    /// # fn main() {}
+    /// # fn main() { let _ = shift as *const (); }
     /// ```
     #[inline(always)]
     fn at<const FIELD: usize, const DI: isize, const DJ: isize, const DK: isize>(
@@ -119,11 +170,59 @@ pub trait Compiled<T: Real, const INPUTS: usize, const OUTPUTS: usize>:
     /// The kernel's handle.
     type Kernel: Kernel;
 
-    /// The kernel's arguments.
+    /// The kernel's arguments. The outputs of an update that is
+    /// [`OVER_PAST`](PointUpdate::OVER_PAST) hold the past fields, and those inputs are ignored.
     fn arguments<'a>(
         self,
         inputs: [In<'a, T>; INPUTS],
         outputs: [Out<'a, T>; OUTPUTS],
         layout: Layout<T, INPUTS>,
     ) -> <Self::Kernel as Kernel>::Args<'a>;
+}
+
+/// The number of the output that is written over input number `field`, if one is.
+#[must_use]
+pub const fn overwritten<T, U, const INPUTS: usize, const OUTPUTS: usize>(
+    field: usize,
+) -> Option<usize>
+where
+    T: Real,
+    U: PointUpdate<T, INPUTS, OUTPUTS>,
+{
+    if U::OVER_PAST && field >= OUTPUTS && field < 2 * OUTPUTS {
+        Some(field - OUTPUTS)
+    } else {
+        None
+    }
+}
+
+/// Whether the outputs may be written over the past fields, if the update says that they are.
+#[must_use]
+pub const fn may_be_over_past<T, U, const INPUTS: usize, const OUTPUTS: usize>() -> bool
+where
+    T: Real,
+    U: PointUpdate<T, INPUTS, OUTPUTS>,
+{
+    let mut field = 0;
+    while field < INPUTS {
+        if overwritten::<T, U, INPUTS, OUTPUTS>(field).is_some() && !U::REACH[field].is_point() {
+            return false;
+        }
+        field += 1;
+    }
+    !U::OVER_PAST || U::PAST == 1
+}
+
+/// Does not compile unless [`may_be_over_past`].
+#[doc(hidden)]
+pub const fn require_over_past<T, U, const INPUTS: usize, const OUTPUTS: usize>()
+where
+    T: Real,
+    U: PointUpdate<T, INPUTS, OUTPUTS>,
+{
+    assert!(
+        may_be_over_past::<T, U, INPUTS, OUTPUTS>(),
+        "outputs over past fields need PAST = 1, and past fields that the update reads at the \
+         point itself alone (Reach::POINT)"
+    );
 }

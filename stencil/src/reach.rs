@@ -63,6 +63,12 @@ impl Reach {
         self.is_box
     }
 
+    /// Whether it contains the point itself alone.
+    #[must_use]
+    pub const fn is_point(self) -> bool {
+        matches!(self.axes, [0, 0, 0])
+    }
+
     /// Whether it contains the point at this offset.
     #[must_use]
     pub const fn contains(self, offset: [isize; 3]) -> bool {

@@ -63,6 +63,15 @@ pub trait Real:
     #[must_use]
     unsafe fn load<const P: usize>(from: *const Self) -> [Self; P];
 
+    /// Like [`load`](Self::load), from memory that this thread alone writes.
+    ///
+    /// # Safety
+    ///
+    /// As for [`load`](Self::load), but this thread may write the numbers.
+    #[doc(hidden)]
+    #[must_use]
+    unsafe fn load_own<const P: usize>(from: *const Self) -> [Self; P];
+
     /// Writes `P` consecutive numbers that are not read again soon, by a streaming store.
     ///
     /// # Safety
@@ -134,6 +143,24 @@ impl Real for f32 {
     }
 
     #[inline(always)]
+    unsafe fn load_own<const P: usize>(from: *const Self) -> [Self; P] {
+        let mut values = [0.0; P];
+        // SAFETY: as the caller promises.
+        unsafe {
+            if P == 4 {
+                let all: *const Vector4 = from.cast();
+                values[0] = (*all).0;
+                values[1 % P] = (*all).1;
+                values[2 % P] = (*all).2;
+                values[3 % P] = (*all).3;
+            } else {
+                values[0] = *from;
+            }
+        }
+        values
+    }
+
+    #[inline(always)]
     unsafe fn store<const P: usize>(to: *mut Self, values: [Self; P]) {
         // SAFETY: as the caller promises.
         unsafe {
@@ -161,6 +188,22 @@ impl Real for f64 {
                 values[1 % P] = all.1;
             } else {
                 values[0] = load_readonly(from);
+            }
+        }
+        values
+    }
+
+    #[inline(always)]
+    unsafe fn load_own<const P: usize>(from: *const Self) -> [Self; P] {
+        let mut values = [0.0; P];
+        // SAFETY: as the caller promises.
+        unsafe {
+            if P == 2 {
+                let all: *const Vector2 = from.cast();
+                values[0] = (*all).0;
+                values[1 % P] = (*all).1;
+            } else {
+                values[0] = *from;
             }
         }
         values

@@ -1,4 +1,5 @@
-//! One time step of the wave: each field is read once from memory, and one is written.
+//! One time step of the wave: each field is read once from memory, and the new field is written over
+//! the past one.
 
 use halo_stencil::{Neighbourhood, PointUpdate, Reach, Real, Value};
 
@@ -48,6 +49,7 @@ impl<T: Real> PointUpdate<T, 3, 1> for Closed<T> {
     const DIMENSIONS: usize = 3;
     const REACH: [Reach; 3] = [Reach::star(RADIUS), Reach::POINT, Reach::POINT];
     const PAST: usize = 1;
+    const OVER_PAST: bool = true;
 
     #[inline(always)]
     fn update<N: Neighbourhood<T>>(&self, n: &N) -> [N::Value; 1] {
@@ -79,6 +81,7 @@ impl<T: Real> PointUpdate<T, 4, 1> for Absorbing<T> {
         Reach::POINT,
     ];
     const PAST: usize = 1;
+    const OVER_PAST: bool = true;
 
     #[inline(always)]
     fn update<N: Neighbourhood<T>>(&self, n: &N) -> [N::Value; 1] {
@@ -92,22 +95,22 @@ impl<T: Real> PointUpdate<T, 4, 1> for Absorbing<T> {
 
 halo_stencil::stencil! {
     /// A step of an undamped wave, in f32.
-    pub wave3d_closed_f32: Closed<f32>, f32, (u, past, courant) -> (new)
+    pub wave3d_closed_f32: Closed<f32>, f32, (u, past, courant) -> (new over past)
 }
 
 halo_stencil::stencil! {
     /// A step of an undamped wave, in f64.
-    pub wave3d_closed_f64: Closed<f64>, f64, (u, past, courant) -> (new)
+    pub wave3d_closed_f64: Closed<f64>, f64, (u, past, courant) -> (new over past)
 }
 
 halo_stencil::stencil! {
     /// A step of a damped wave, in f32.
-    pub wave3d_absorbing_f32: Absorbing<f32>, f32, (u, past, courant, kept) -> (new)
+    pub wave3d_absorbing_f32: Absorbing<f32>, f32, (u, past, courant, kept) -> (new over past)
 }
 
 halo_stencil::stencil! {
     /// A step of a damped wave, in f64.
-    pub wave3d_absorbing_f64: Absorbing<f64>, f64, (u, past, courant, kept) -> (new)
+    pub wave3d_absorbing_f64: Absorbing<f64>, f64, (u, past, courant, kept) -> (new over past)
 }
 
 macro_rules! registered {

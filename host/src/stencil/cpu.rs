@@ -29,12 +29,12 @@
 #![forbid(unsafe_code)]
 
 use super::number::Number;
-use super::vectors::{Rows, Run, Windows};
+use super::vectors::{Near, ROWS_OVER, Rows, Run};
 use crate::elementwise::cpu::put_among;
 use crate::simd::dispatched;
 use crate::streaming::{Stores, Streaming, second_cache, streamed};
 use crate::{Boundary, Error, allocation, threads};
-use halo_stencil::{Layout, Place, PointUpdate, Reach, furthest};
+use halo_stencil::{Layout, Place, PointUpdate, Reach, furthest, overwritten};
 use pulp::{Simd, WithSimd};
 use std::mem::take;
 use std::ops::Range;
@@ -176,12 +176,13 @@ struct Cut {
 
 impl Cut {
     /// For passes of `depth` steps over tiles of up to `tile` rows. `inputs` and `outputs` are the
-    /// numbers of fields, `element` is the size of an element in bytes.
+    /// numbers of fields, `element` is the size of an element in bytes. `over_past`: the outputs
+    /// are written over inputs.
     fn new(
         geometry: Geometry,
         depth: usize,
         tile: usize,
-        [inputs, outputs]: [usize; 2],
+        ([inputs, outputs], over_past): ([usize; 2], bool),
         element: usize,
         limits: &Limits,
     ) -> Self {
@@ -204,8 +205,9 @@ impl Cut {
         let bands = pieces.div_ceil(tiles).min((planes / thick_planes).max(1));
         let piece = [rows.div_ceil(tiles), planes.div_ceil(bands)];
         let wide = piece[0] + 2 * geometry.radii[0] * (depth - 1);
+        // What is overwritten has been read just before, and is in a cache.
         let stores = match nx {
-            ..=LONGEST_STREAMED => {
+            ..=LONGEST_STREAMED if !over_past => {
                 Stores::of_iterated(points.saturating_mul((inputs + outputs) * element))
             }
             _ => Stores::Ordinary,
@@ -330,7 +332,8 @@ impl<T: Number, const INPUTS: usize> Passes<T, INPUTS> {
         let geometry =
             |by_rows| Geometry::new(self.layout.extents, &U::REACH, self.dimensions, by_rows);
         let cut = |geometry, depth, tile| {
-            Cut::new(geometry, depth, tile, [INPUTS, OUTPUTS], element, limits)
+            let fields = ([INPUTS, OUTPUTS], U::OVER_PAST);
+            Cut::new(geometry, depth, tile, fields, element, limits)
         };
         let most = steps.min(limits.depth[self.dimensions - 2]);
         if most > 1 && self.may_take_several::<U, OUTPUTS>() {
@@ -439,7 +442,8 @@ impl<T: Number, const INPUTS: usize> Passes<T, INPUTS> {
 }
 
 /// Runs a pass of `depth` steps, where `depth` comes from [`Passes::depth`]. All fields have the
-/// layout's points. The `given` points have their values after all steps but the last.
+/// layout's points, but inputs that the outputs are written over are empty. The `given` points have
+/// their values after all steps but the last.
 pub(super) fn pass<T, U, const INPUTS: usize, const OUTPUTS: usize>(
     passes: &Passes<T, INPUTS>,
     update: U,
@@ -606,7 +610,7 @@ where
         let mut chunks = chunks.chunks_exact_mut(cut.run.max(1));
         let mut chunks: [&mut [T]; OUTPUTS] =
             std::array::from_fn(|_| chunks.next().unwrap_or_default());
-        let mut windows = Windows::<T, INPUTS>::new();
+        let mut near = Near::new();
         let around = axes.map(|axis| passes.ends[0][axis] == End::Around);
         // The rows or planes of a piece and those next to it, within the ends of the axis.
         let wider = |axis: usize, range: &Range<usize>, level: usize| {
@@ -660,8 +664,8 @@ where
                 if level == cut.depth {
                     let out = piece.outputs.each_mut().map(Planes::next);
                     match cut.stores {
-                        Stores::Ordinary => at.compute(out, &mut windows),
-                        Stores::Streaming => at.stream(stream, out, &mut chunks, &mut windows),
+                        Stores::Ordinary => at.compute(out, &mut near),
+                        Stores::Streaming => at.stream(stream, out, &mut chunks, &mut near),
                     }
                     continue;
                 }
@@ -672,7 +676,7 @@ where
                     let plane = &mut field[slot * cut.plane..][..cut.plane];
                     &mut plane[(rows.start - first_row) as usize * nx..][..rows.len() * nx]
                 });
-                at.compute(out.each_mut().map(|out| &mut **out), &mut windows);
+                at.compute(out.each_mut().map(|out| &mut **out), &mut near);
                 for given in given {
                     let out = &mut *out[given.output];
                     given.put(&cut.geometry, level, (rows.clone(), plane), out);
@@ -805,14 +809,14 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Plane<'_, S, T, U, INPUTS> {
     fn compute<const OUTPUTS: usize>(
         &self,
         out: [&mut [T]; OUTPUTS],
-        windows: &mut Windows<T, INPUTS>,
+        near: &mut Near<T, INPUTS, OUTPUTS>,
     ) where
         U: PointUpdate<T, INPUTS, OUTPUTS>,
     {
         self.runs(
             out,
             #[inline(always)]
-            |run, out| run.compute(out, windows),
+            |run, out| run.compute(out, near),
         );
     }
 
@@ -823,7 +827,7 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Plane<'_, S, T, U, INPUTS> {
         stream: &Streaming<'out>,
         out: [&'out mut [T]; OUTPUTS],
         chunks: &mut [&mut [T]; OUTPUTS],
-        windows: &mut Windows<T, INPUTS>,
+        near: &mut Near<T, INPUTS, OUTPUTS>,
     ) where
         U: PointUpdate<T, INPUTS, OUTPUTS>,
     {
@@ -832,7 +836,7 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Plane<'_, S, T, U, INPUTS> {
             #[inline(always)]
             |run, out: [&'out mut [T]; OUTPUTS]| {
                 let len = out[0].len();
-                run.compute(chunks.each_mut().map(|chunk| &mut chunk[..len]), windows);
+                run.compute(chunks.each_mut().map(|chunk| &mut chunk[..len]), near);
                 for (out, chunk) in out.into_iter().zip(&*chunks) {
                     stream.copy(out, &chunk[..len]);
                 }
@@ -858,12 +862,20 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Plane<'_, S, T, U, INPUTS> {
         let mut found = Rows::new();
         let mut j = rows.start;
         while j < rows.end {
-            let count = level.together(j, *plane, rows.end);
+            let end = if U::OVER_PAST {
+                rows.end.min(j + ROWS_OVER as i32)
+            } else {
+                rows.end
+            };
+            let count = level.together(j, *plane, end);
             found.find(
                 &U::REACH,
                 U::DIMENSIONS,
                 #[inline(always)]
                 |field, [dj, ds]| {
+                    if overwritten::<T, U, INPUTS, OUTPUTS>(field).is_some() {
+                        return &[];
+                    }
                     let offset = if by_rows { [ds, 0] } else { [dj, ds] };
                     level.row(field, [j, *plane], offset)
                 },
@@ -1088,6 +1100,116 @@ mod tests {
         assert!(several.iter().all(|&it| it > cases / 12), "{several:?}");
     }
 
+    /// A sum of all points up to 8 away, and the past. `OVER`: it is written over the past.
+    #[derive(Debug, Clone, Copy)]
+    struct Wide<const OVER: bool>;
+
+    impl<T: Real, const OVER: bool> PointUpdate<T, 2, 1> for Wide<OVER> {
+        const DIMENSIONS: usize = 2;
+        const REACH: [Reach; 2] = [Reach::star(8), Reach::POINT];
+        const PAST: usize = 1;
+        const OVER_PAST: bool = OVER;
+
+        #[inline(always)]
+        fn update<N: Neighbourhood<T>>(&self, n: &N) -> [N::Value; 1] {
+            let mut sum = n.at::<0, 0, 0, 0>() - n.at::<1, 0, 0, 0>() * T::from(0.75);
+            for distance in 1..=8 {
+                let weight = T::from(1.0 / (distance + 2) as f32);
+                sum = n.pair::<0, 0>(distance).fused(n.splat(weight), sum);
+                sum = n.pair::<0, 1>(distance).fused(n.splat(-weight), sum);
+            }
+            [sum]
+        }
+    }
+
+    /// A step in vectors of `simd`.
+    fn wide<T: Number, S: Simd, const OVER: bool>(
+        simd: S,
+        passes: &Passes<T, 2>,
+        [now, past]: &[Vec<T>; 2],
+    ) -> Vec<T> {
+        let mut out = past.clone();
+        let mut cut = passes.cut::<Wide<OVER>, 1>(1);
+        cut.threads = 1;
+        let mut scratch = passes.lend(&cut, 1).unwrap().pop().unwrap_or_default();
+        streamed(|stream| {
+            for piece in pieces(&cut, [&mut out]) {
+                simd.vectorize(Work {
+                    passes,
+                    cut: &cut,
+                    update: Wide::<OVER>,
+                    given: &[],
+                    inputs: [now, if OVER { &[] } else { past }],
+                    stream,
+                    piece,
+                    scratch: &mut scratch,
+                });
+            }
+        });
+        out
+    }
+
+    fn wide_in_all_vectors<T: Number>(next: &mut impl FnMut() -> usize, extents: [usize; 3]) {
+        let ends = [[[Boundary::Dirichlet(0.75), Boundary::Neumann]; 2]; 2];
+        let mut layout = Layout::new(extents.map(|n| n as u32), 1);
+        for (field, axis) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+            let told =
+                ends[field][axis].map(|end| (beyond(end), T::nearest(end.dirichlet_value())));
+            layout = layout.with_ends(field, axis, told);
+        }
+        let passes = Passes::new(layout, &ends, Limits::default()).unwrap();
+        let points = extents.iter().product();
+        let fields: [Vec<T>; 2] = std::array::from_fn(|_| {
+            let number = |_| T::from(next() as f32 / (1 << 24) as f32 - 0.5);
+            (0..points).map(number).collect()
+        });
+        let expected = wide::<T, _, false>(pulp::Scalar, &passes, &fields);
+        let same = |got: Vec<T>, what: &str| {
+            let wrong = (0..points)
+                .find(|&at| bytemuck::bytes_of(&got[at]) != bytemuck::bytes_of(&expected[at]));
+            assert_eq!(wrong, None, "{what} of {extents:?}");
+        };
+        same(
+            wide::<T, _, true>(pulp::Scalar, &passes, &fields),
+            "scalars over the past",
+        );
+        #[cfg(target_arch = "x86_64")]
+        if let Some(simd) = pulp::x86::V3::try_new() {
+            same(wide::<T, _, false>(simd, &passes, &fields), "32 bytes");
+            same(
+                wide::<T, _, true>(simd, &passes, &fields),
+                "32 bytes over the past",
+            );
+        }
+        #[cfg(target_arch = "x86_64")]
+        if let Some(simd) = pulp::x86::V4::try_new() {
+            same(wide::<T, _, false>(simd, &passes, &fields), "64 bytes");
+            same(
+                wide::<T, _, true>(simd, &passes, &fields),
+                "64 bytes over the past",
+            );
+        }
+        #[cfg(target_arch = "aarch64")]
+        if let Some(simd) = pulp::aarch64::Neon::try_new() {
+            same(wide::<T, _, false>(simd, &passes, &fields), "16 bytes");
+            same(
+                wide::<T, _, true>(simd, &passes, &fields),
+                "16 bytes over the past",
+            );
+        }
+    }
+
+    #[test]
+    fn vectors_of_all_lengths_have_the_same_bits() {
+        let mut next = numbers();
+        for nx in [1, 3, 4, 7, 8, 12, 16, 17, 20, 32, 33, 45, 64, 100] {
+            for ny in [1, 2, 19, 40] {
+                wide_in_all_vectors::<f32>(&mut next, [nx, ny, 1]);
+                wide_in_all_vectors::<f64>(&mut next, [nx, ny, 1]);
+            }
+        }
+    }
+
     #[test]
     fn large_fields_are_cut_up_and_stored_past_the_caches() {
         let mut next = numbers();
@@ -1098,7 +1220,7 @@ mod tests {
         let limits = Limits::default();
         for (by_rows, depth) in [(false, 1), (true, 8)] {
             let geometry = Geometry::new([4096, 4096, 1], &[Reach::star(1)], 2, by_rows);
-            let cut = Cut::new(geometry, depth, 64, [1, 1], 8, &limits);
+            let cut = Cut::new(geometry, depth, 64, ([1, 1], false), 8, &limits);
             assert!(
                 cut.piece[0] * cut.piece[1] < 4096 || cut.threads == 1,
                 "{cut:?}"

@@ -3,6 +3,7 @@
 use super::number::Number;
 use crate::march::config_of;
 use crate::{Buffer, Device, Error, launch};
+use cuda_std::host::In;
 use halo_stencil::{Blocks, Compiled, Layout};
 
 /// A launch with the geometry for the fields.
@@ -14,7 +15,8 @@ pub(super) struct Launch<T, const INPUTS: usize> {
 
 /// Fields of the same shape on the same device; only the plan makes this type, after its checks.
 pub(super) struct Checked<'a, T: Number, const INPUTS: usize, const OUTPUTS: usize> {
-    pub(super) inputs: [&'a Buffer<T>; INPUTS],
+    /// `None` for those that the outputs are written over.
+    pub(super) inputs: [Option<&'a Buffer<T>>; INPUTS],
     pub(super) outputs: [&'a mut Buffer<T>; OUTPUTS],
 }
 
@@ -35,12 +37,17 @@ impl<T: Number, const INPUTS: usize> Launch<T, INPUTS> {
         U: Compiled<T, INPUTS, OUTPUTS>,
     {
         let config = config_of(self.blocks);
-        let inputs = fields.inputs.map(Into::into);
+        // SAFETY: no elements.
+        let none = || unsafe { In::from_raw(0, 0) };
+        let inputs = fields
+            .inputs
+            .map(|input| input.map_or_else(none, Into::into));
         let outputs = fields.outputs.map(Into::into);
         let args = update.arguments(inputs, outputs, self.layout);
         // SAFETY: the plan checked that all fields have the layout's points and are on `device`,
         // where every allocation is aligned to 16 bytes; the outputs are distinct from the inputs
-        // and from each other, because they are borrowed mutably. The layout comes from
+        // and from each other, because they are borrowed mutably. There is an input wherever the
+        // kernel has a parameter for it. The layout comes from
         // `Stencil::layout`, which obeys the type's contract, and `halo_stencil::blocks` computed
         // the blocks for it. `stencil!` implements `Compiled`; its kernel is `halo_stencil::step`,
         // which requires nothing more.

@@ -8,7 +8,7 @@ use crate::argument::Argument;
 use crate::device::Lent;
 use crate::{Axis, Boundary, Buffer, Device, DeviceKind, Error};
 use gpu_kernels::registry::Cost;
-use halo_stencil::Compiled;
+use halo_stencil::{Compiled, overwritten};
 
 /// The steps of a [`Stencil`] on a device.
 ///
@@ -69,15 +69,20 @@ where
     ) -> Result<[Vec<T>; OUTPUTS], Error> {
         let plan = self.plan(device)?;
         let mut lent = Vec::with_capacity(INPUTS);
-        for input in inputs {
-            lent.push(Lent::new(device, input)?);
-        }
         let mut made = Vec::with_capacity(OUTPUTS);
-        for _ in 0..OUTPUTS {
+        for (field, input) in inputs.into_iter().enumerate() {
+            if overwritten::<T, U, INPUTS, OUTPUTS>(field).is_some() {
+                made.push(device.upload(input)?);
+                lent.push(None);
+            } else {
+                lent.push(Some(Lent::new(device, input)?));
+            }
+        }
+        while made.len() < OUTPUTS {
             made.push(device.zeros(self.points())?);
         }
-        let inputs = std::array::from_fn(|field| lent[field].as_buffer());
-        plan.step(inputs, all_of(&mut made))?;
+        let inputs = std::array::from_fn(|field| lent[field].as_ref().map(Lent::as_buffer));
+        plan.pass(1, &[], inputs, all_of(&mut made))?;
         let mut results = Vec::with_capacity(OUTPUTS);
         for field in made {
             results.push(field.into_vec()?);
@@ -148,7 +153,9 @@ where
         Ok(())
     }
 
-    /// Takes one step: applies the update to `inputs` at all points and writes `outputs`.
+    /// Takes one step: applies the update to `inputs` at all points and writes `outputs`. For an
+    /// update that is [`OVER_PAST`](halo_stencil::PointUpdate::OVER_PAST) there is
+    /// [`step_over`](Self::step_over), and this does not compile.
     ///
     /// An output that is also an input does not compile:
     ///
@@ -173,7 +180,62 @@ where
         inputs: [&Buffer<T>; INPUTS],
         outputs: [&mut Buffer<T>; OUTPUTS],
     ) -> Result<(), Error> {
-        self.pass(1, &[], inputs, outputs)
+        const {
+            assert!(
+                !U::OVER_PAST,
+                "the outputs of this update are written over its past fields: use step_over"
+            );
+        }
+        self.pass(1, &[], inputs.map(Some), outputs)
+    }
+
+    /// Like [`step`](Self::step), for an update that is
+    /// [`OVER_PAST`](halo_stencil::PointUpdate::OVER_PAST): writes the outputs over the past
+    /// fields. `inputs` are the others: the present fields and the coefficients.
+    ///
+    /// ```
+    /// use halo_gpu::wave3d::Wave3d;
+    /// use halo_gpu::{Device, Grid3, Shape3};
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// let device = Device::cpu();
+    /// let plan = Wave3d::new(Grid3::new(Shape3::new(5, 1, 1), [1.0; 3])?, 2)?.plan(&device)?;
+    /// let courant = device.upload(&[0.25_f64; 5])?;
+    /// let mut now = device.upload(&[0.0, 0.0, 1.0, 0.0, 0.0])?;
+    /// let mut past = device.upload(&[0.0, 0.0, 1.0, 0.0, 0.0])?;
+    /// plan.step_over([&now, &courant], [&mut past])?;
+    /// assert_eq!(past.to_vec()?, [0.0, 0.25, 0.5, 0.25, 0.0]);
+    /// // One step later what was the present is the past.
+    /// plan.step_over([&past, &courant], [&mut now])?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As for [`step`](Self::step).
+    pub fn step_over<const OTHERS: usize>(
+        &self,
+        inputs: [&Buffer<T>; OTHERS],
+        past: [&mut Buffer<T>; OUTPUTS],
+    ) -> Result<(), Error> {
+        const {
+            assert!(
+                U::OVER_PAST,
+                "the outputs of this update are not written over its past fields: use step"
+            );
+            assert!(
+                OTHERS + OUTPUTS == INPUTS,
+                "the inputs are the present fields and the coefficients"
+            );
+        }
+        let mut inputs = inputs.into_iter();
+        let inputs =
+            std::array::from_fn(|field| match overwritten::<T, U, INPUTS, OUTPUTS>(field) {
+                None => inputs.next(),
+                Some(_) => None,
+            });
+        self.pass(1, &[], inputs, past)
     }
 
     /// The number of steps, of the remaining `steps`, that the next [`pass`](Self::pass) may take.
@@ -194,11 +256,12 @@ where
 
     /// Like [`step`](Self::step), but takes `depth` steps, where `depth` comes from
     /// [`depth`](Self::depth); the `given` points have their values after all steps but the last.
+    /// An input is `None` if and only if an output is written over it.
     pub(super) fn pass(
         &self,
         depth: usize,
         given: &[Given<'_, T>],
-        inputs: [&Buffer<T>; INPUTS],
+        inputs: [Option<&Buffer<T>>; INPUTS],
         outputs: [&mut Buffer<T>; OUTPUTS],
     ) -> Result<(), Error> {
         let shape = self.stencil.shape();
@@ -208,10 +271,13 @@ where
             self.device.require(argument, buffer)
         };
         for (field, input) in inputs.iter().enumerate() {
-            fits("input", field, input)?;
+            if let Some(input) = input {
+                fits("input", field, input)?;
+            }
         }
+        let name = if U::OVER_PAST { "past field" } else { "output" };
         for (field, output) in outputs.iter().enumerate() {
-            fits("output", field, output)?;
+            fits(name, field, output)?;
         }
         match &self.by {
             By::Kernel(launch) => {
@@ -219,9 +285,10 @@ where
                 launch.step(&self.device, self.stencil.update().to_owned(), fields)
             }
             By::Cpu(passes) => {
-                let inputs = inputs.map(|input| match input.as_host_slice() {
-                    Some(values) => values,
-                    None => unreachable!("buffers of the CPU device are host memory"),
+                let inputs = inputs.map(|input| match input.map(Buffer::as_host_slice) {
+                    None => &[],
+                    Some(Some(values)) => values,
+                    Some(None) => unreachable!("buffers of the CPU device are host memory"),
                 });
                 let outputs = outputs.map(|output| match output.as_host_mut_slice() {
                     Some(values) => values,

@@ -9,16 +9,17 @@ use crate::device::Tally;
 use crate::elementwise::{larger, largest_difference};
 use crate::scalar::Scalar;
 use crate::{Axis, Boundary, Buffer, Device, Error};
-use halo_stencil::Compiled;
+use halo_stencil::{Compiled, overwritten};
 
 /// Fields on a device that a stencil advances step by step, from [`Stencil::start`].
 ///
-/// Outputs become inputs by exchanging buffers: nothing is copied.
+/// Outputs become inputs by exchanging buffers: nothing is copied. A run keeps the inputs, and a
+/// buffer for each output unless it is [`OVER_PAST`](halo_stencil::PointUpdate::OVER_PAST).
 #[derive(Debug)]
 pub struct Run<U, T: Number, const D: usize, const INPUTS: usize, const OUTPUTS: usize> {
     plan: Plan<U, T, D, INPUTS, OUTPUTS>,
     /// The outputs to be written, then the current fields, then the past ones: `OUTPUTS` fields
-    /// each.
+    /// each. If outputs are written over the past fields, the current fields come first.
     states: Vec<Buffer<T>>,
     coefficients: Vec<Buffer<T>>,
     held: Vec<Held<T>>,
@@ -121,8 +122,10 @@ where
         let plan = self.plan(device)?;
         plan.reserve()?;
         let mut states = Vec::new();
-        for _ in 0..OUTPUTS {
-            states.push(device.zeros(points)?);
+        if !U::OVER_PAST {
+            for _ in 0..OUTPUTS {
+                states.push(device.zeros(points)?);
+            }
         }
         let (past, coefficients) = inputs.split_at(OUTPUTS * (1 + U::PAST));
         for input in past {
@@ -330,7 +333,7 @@ where
     /// Sets the current values of the points, and keeps them for all later steps.
     fn begin(&mut self, held: Held<T>) -> Result<(), Error> {
         let steps = self.steps_taken();
-        held.put(steps, &mut self.states[OUTPUTS + held.output()])?;
+        held.put(steps, &mut self.states[Self::NOW + held.output()])?;
         self.held.push(held);
         Ok(())
     }
@@ -363,11 +366,20 @@ where
                 given.push(held.in_pass(first, depth));
             }
         }
-        let (new, old) = self.states.split_at_mut(OUTPUTS);
-        let states = old.len();
-        let inputs = std::array::from_fn(|field| match field.checked_sub(states) {
-            None => &old[field],
-            Some(coefficient) => &self.coefficients[coefficient],
+        let (low, high) = self.states.split_at_mut(OUTPUTS);
+        let (new, old) = if U::OVER_PAST {
+            (high, low)
+        } else {
+            (low, high)
+        };
+        let inputs = std::array::from_fn(|field| {
+            if overwritten::<T, U, INPUTS, OUTPUTS>(field).is_some() {
+                return None;
+            }
+            match field.checked_sub(OUTPUTS * (1 + U::PAST)) {
+                None => Some(&old[field]),
+                Some(coefficient) => Some(&self.coefficients[coefficient]),
+            }
         });
         self.plan.pass(depth, &given, inputs, all_of(new))?;
         for held in &self.held {
@@ -407,23 +419,25 @@ where
         })
     }
 
+    /// The place of the current fields among the states.
+    const NOW: usize = if U::OVER_PAST { 0 } else { OUTPUTS };
+
     fn now(&self, output: usize) -> &Buffer<T> {
-        &self.states[OUTPUTS + output]
+        &self.states[Self::NOW + output]
     }
 
     /// An output before the last step: the past output or, without one, the buffer that the next
     /// step overwrites.
     fn before(&self, output: usize) -> &Buffer<T> {
-        let level = if U::PAST == 0 { 0 } else { 2 };
-        &self.states[level * OUTPUTS + output]
+        let first = if U::PAST == 0 { 0 } else { Self::NOW + OUTPUTS };
+        &self.states[first + output]
     }
 
     /// The current input number `field`, on the device; `None` if it does not exist.
     #[must_use]
     pub fn field(&self, field: usize) -> Option<&Buffer<T>> {
-        let states = self.states.len() - OUTPUTS;
-        match field.checked_sub(states) {
-            None => self.states.get(OUTPUTS + field),
+        match field.checked_sub(OUTPUTS * (1 + U::PAST)) {
+            None => self.states.get(Self::NOW + field),
             Some(coefficient) => self.coefficients.get(coefficient),
         }
     }
@@ -432,9 +446,8 @@ where
     /// changes.
     #[must_use]
     pub fn field_mut(&mut self, field: usize) -> Option<&mut Buffer<T>> {
-        let states = self.states.len() - OUTPUTS;
-        match field.checked_sub(states) {
-            None => self.states.get_mut(OUTPUTS + field),
+        match field.checked_sub(OUTPUTS * (1 + U::PAST)) {
+            None => self.states.get_mut(Self::NOW + field),
             Some(coefficient) => self.coefficients.get_mut(coefficient),
         }
     }

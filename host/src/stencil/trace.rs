@@ -3,7 +3,7 @@
 
 use super::number::{MAX_INPUTS, OPERATION};
 use crate::Error;
-use halo_stencil::{Neighbourhood, PointUpdate, Reach, Real, Value};
+use halo_stencil::{Neighbourhood, PointUpdate, Reach, Real, Value, may_be_over_past};
 use std::cell::Cell;
 use std::marker::PhantomData;
 use std::ops::{Add, Div, Mul, Neg, Sub};
@@ -166,6 +166,13 @@ where
                 halo_stencil::MAX_RADIUS,
                 halo_stencil::MAX_BOX
             ),
+        );
+    }
+    if !may_be_over_past::<T, U, INPUTS, OUTPUTS>() {
+        return invalid(
+            "an update that is OVER_PAST",
+            format!("PAST = {} and REACH = {:?}", U::PAST, U::REACH),
+            "one with PAST = 1 that reads the past fields at the point itself alone".to_owned(),
         );
     }
     let counts = Counts::default();

@@ -4,12 +4,16 @@
 //! consecutive too. Points at the ends of rows are first computed as if the next row continued
 //! there, and then again with the values beyond the end. The inputs of such a run are looked up
 //! once, so the loop over its vectors needs no look-ups and no checks.
+//!
+//! An output that is written over a past field has the past values until it is written. There the
+//! points that are computed twice come first: their results are kept apart, and written last.
 #![forbid(unsafe_code)]
 
 use super::number::Number;
 use crate::simd::InVectors;
+use bytemuck::Zeroable;
 use halo_stencil::{
-    Layout, MAX_BOX, MAX_RADIUS, Neighbourhood, Place, PointUpdate, Reach, furthest,
+    Layout, MAX_BOX, MAX_RADIUS, Neighbourhood, Place, PointUpdate, Reach, furthest, overwritten,
 };
 use pulp::Simd;
 use std::marker::PhantomData;
@@ -27,8 +31,12 @@ const BOX: usize = 2 * MAX_BOX + 1;
 /// Updates that read at most this many values keep a slice for each value.
 const MOST: usize = 64;
 
-/// If the radius is at most this, the points at the ends of rows are computed one by one.
+/// If the radius is at most this, or more than a vector, the points at the ends of rows are computed
+/// one by one.
 const SHORT: usize = 2;
+
+/// The most rows of a run whose outputs are written over past fields.
+pub(super) const ROWS_OVER: usize = 32;
 
 /// The number of values of a field that an update reads. Offsets are along x, within a plane, and
 /// along the slowest axis.
@@ -136,6 +144,20 @@ const fn value_of(
     Some((field, offset))
 }
 
+/// Like [`value_of`], but `None` as well for a value that an output is written over.
+const fn looked_up<T, U, const INPUTS: usize, const OUTPUTS: usize>(
+    number: usize,
+) -> Option<(usize, [isize; 3])>
+where
+    T: Number,
+    U: PointUpdate<T, INPUTS, OUTPUTS>,
+{
+    match value_of(&U::REACH, U::DIMENSIONS, number) {
+        Some((field, _)) if overwritten::<T, U, INPUTS, OUTPUTS>(field).is_some() => None,
+        value => value,
+    }
+}
+
 /// Converts an offset to one along x, within a plane, and along the slowest axis.
 #[inline(always)]
 const fn by_march(dimensions: usize, [di, dj, dk]: [isize; 3]) -> [isize; 3] {
@@ -207,14 +229,26 @@ impl<'r, T: Number, const INPUTS: usize> Rows<'r, T, INPUTS> {
     }
 }
 
+/// Memory for the points near the ends of rows.
+pub(super) struct Near<T, const INPUTS: usize, const OUTPUTS: usize> {
+    windows: Windows<T, INPUTS>,
+    /// Results that are written last.
+    kept: [[T; 2 * MAX_LANES * ROWS_OVER]; OUTPUTS],
+}
+
+impl<T: Number, const INPUTS: usize, const OUTPUTS: usize> Near<T, INPUTS, OUTPUTS> {
+    pub(super) fn new() -> Self {
+        Self {
+            windows: Windows([[[[T::zeroed(); WINDOW]; BOX]; BOX]; INPUTS]),
+            kept: [[T::zeroed(); 2 * MAX_LANES * ROWS_OVER]; OUTPUTS],
+        }
+    }
+}
+
 /// The values that a vector near an end of its row reads: its points, and those on either side.
-pub(super) struct Windows<T, const INPUTS: usize>([[[[T; WINDOW]; BOX]; BOX]; INPUTS]);
+struct Windows<T, const INPUTS: usize>([[[[T; WINDOW]; BOX]; BOX]; INPUTS]);
 
 impl<T: Number, const INPUTS: usize> Windows<T, INPUTS> {
-    pub(super) fn new() -> Self {
-        Self([[[[T::zeroed(); WINDOW]; BOX]; BOX]; INPUTS])
-    }
-
     /// Fills the windows of the rows that are read along x, for `lanes` points from `i` on, where
     /// the rows begin at element `first`.
     #[inline(always)]
@@ -279,72 +313,142 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Run<'_, '_, S, T, U, INPUTS> {
     pub(super) fn compute<const OUTPUTS: usize>(
         &self,
         mut out: [&mut [T]; OUTPUTS],
-        windows: &mut Windows<T, INPUTS>,
+        near: &mut Near<T, INPUTS, OUTPUTS>,
     ) where
         U: PointUpdate<T, INPUTS, OUTPUTS>,
     {
         let radius = const { furthest(&U::REACH, 0) };
         let (lanes, nx) = (lanes::<S, T>(), self.layout.extents[0] as usize);
         let len = out[0].len();
-        if nx < lanes || len < lanes + 2 * radius {
+        if nx < lanes.max(radius) || len < lanes + 2 * radius {
             for at in 0..len {
-                self.point(&mut out, at - at % nx, at % nx);
+                let results = self.point(old_of(&out, at), at - at % nx, at % nx);
+                for (out, result) in out.iter_mut().zip(results) {
+                    out[at] = result;
+                }
             }
             return;
+        }
+        if U::OVER_PAST && radius > 0 {
+            self.ends(len, &mut out, near);
         }
         if const { all_values(&U::REACH, U::DIMENSIONS) <= MOST } {
             self.inner(radius, len - 2 * radius, &mut out);
         } else {
             self.checked(radius, len - 2 * radius, &mut out);
         }
-        if radius == 0 {
-            return;
-        }
-        for first in (0..len).step_by(nx) {
-            if radius <= SHORT {
-                for i in (0..radius).chain(nx - radius..nx) {
-                    self.point(&mut out, first, i);
+        if !U::OVER_PAST && radius > 0 {
+            self.ends(len, &mut out, near);
+        } else if radius > 0 {
+            let count = end_points::<S, T>(radius);
+            let mut number = 0;
+            for first in (0..len).step_by(nx) {
+                for at in [first, first + nx - count] {
+                    for (out, kept) in out.iter_mut().zip(&near.kept) {
+                        out[at..][..count].copy_from_slice(&kept[number..][..count]);
+                    }
+                    number += count;
                 }
-                continue;
-            }
-            for i in [0, nx - lanes] {
-                windows.fill(
-                    self.rows,
-                    self.layout,
-                    &U::REACH,
-                    U::DIMENSIONS,
-                    (first, i),
-                    lanes,
-                );
-                let near = NearEnd::<S, T, U, INPUTS, OUTPUTS> {
-                    near: Near {
-                        simd: self.simd,
-                        rows: self.rows,
-                        at: first + i,
-                        update: PhantomData,
-                    },
-                    windows: &*windows,
-                };
-                put::<S, T, OUTPUTS>(&mut out, first + i, self.update.update(&near));
             }
         }
     }
 
-    /// Computes point `i` of the row that begins at element `first`.
+    /// Computes the points at the ends of rows of `len` points in all. Where outputs are written
+    /// over past fields, it keeps the results, and `out` is unchanged.
     #[inline(always)]
-    fn point<const OUTPUTS: usize>(&self, out: &mut [&mut [T]; OUTPUTS], first: usize, i: usize)
+    fn ends<const OUTPUTS: usize>(
+        &self,
+        len: usize,
+        out: &mut [&mut [T]; OUTPUTS],
+        near: &mut Near<T, INPUTS, OUTPUTS>,
+    ) where
+        U: PointUpdate<T, INPUTS, OUTPUTS>,
+    {
+        let radius = const { furthest(&U::REACH, 0) };
+        let nx = self.layout.extents[0] as usize;
+        let count = end_points::<S, T>(radius);
+        let Near { windows, kept } = near;
+        let mut number = 0;
+        for first in (0..len).step_by(nx) {
+            for i in [0, nx - count] {
+                if one_by_one::<S, T>(radius) {
+                    for e in 0..count {
+                        let at = first + i + e;
+                        let old = old_of(out, at);
+                        let results = self.point(old, first, i + e);
+                        for ((out, kept), result) in out.iter_mut().zip(&mut *kept).zip(results) {
+                            if U::OVER_PAST {
+                                kept[number + e] = result;
+                            } else {
+                                out[at] = result;
+                            }
+                        }
+                    }
+                } else {
+                    windows.fill(
+                        self.rows,
+                        self.layout,
+                        &U::REACH,
+                        U::DIMENSIONS,
+                        (first, i),
+                        count,
+                    );
+                    let results = self.update.update(&NearEnd::<S, T, U, INPUTS, OUTPUTS> {
+                        inside: self.inside(first + i, out),
+                        windows: &*windows,
+                    });
+                    if U::OVER_PAST {
+                        for (kept, result) in kept.iter_mut().zip(results) {
+                            put_one::<S, T>(kept, number, result);
+                        }
+                    } else {
+                        put::<S, T, OUTPUTS>(out, first + i, results);
+                    }
+                }
+                number += count;
+            }
+        }
+    }
+
+    /// Computes point `i` of the row that begins at element `first`, where the outputs are `old`.
+    #[inline(always)]
+    fn point<const OUTPUTS: usize>(&self, old: [T; OUTPUTS], first: usize, i: usize) -> [T; OUTPUTS]
     where
         U: PointUpdate<T, INPUTS, OUTPUTS>,
     {
-        let results = self.update.update(&Point::<T, U, INPUTS, OUTPUTS> {
+        self.update.update(&Point::<T, U, INPUTS, OUTPUTS> {
             layout: self.layout,
             rows: self.rows,
+            old,
             first,
             i,
             update: PhantomData,
-        });
-        for (out, result) in out.iter_mut().zip(results) {
-            out[first + i] = result;
+        })
+    }
+
+    /// The neighbourhood of the vector from element `at` on.
+    #[inline(always)]
+    fn inside<const OUTPUTS: usize>(
+        &self,
+        at: usize,
+        out: &[&mut [T]; OUTPUTS],
+    ) -> Inside<'_, '_, S, T, U, INPUTS, OUTPUTS>
+    where
+        U: PointUpdate<T, INPUTS, OUTPUTS>,
+    {
+        // Loops, because `map` of an array is a call.
+        let mut old = [InVectors::splat(T::zeroed(), self.simd); OUTPUTS];
+        if U::OVER_PAST {
+            for (old, out) in old.iter_mut().zip(out) {
+                *old = vector(self.simd, &out[at..]);
+            }
+        }
+        Inside {
+            simd: self.simd,
+            rows: self.rows,
+            old,
+            at,
+            update: PhantomData,
         }
     }
 
@@ -360,18 +464,27 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Run<'_, '_, S, T, U, INPUTS> {
         // and the last vector compute some points again.
         let mut aligned = out[0].as_ptr().align_offset(lanes * size_of::<T>());
         if aligned < first {
-            aligned += lanes;
+            // More than one if the radius is more than a vector.
+            aligned += (first - aligned).next_multiple_of(lanes);
         }
         if aligned > end {
             aligned = first;
         }
         let whole = (end - aligned) / lanes;
         let [head, tail] = [aligned > first, aligned + whole * lanes < end].map(usize::from);
-        for (begin, count) in [(first, head), (aligned, whole), (end - lanes, tail)] {
+        let mut parts = [(first, head), (aligned, whole), (end - lanes, tail)];
+        let mut outer = None;
+        if U::OVER_PAST {
+            let head = self.update.update(&self.inside(first, out));
+            let tail = self.update.update(&self.inside(end - lanes, out));
+            outer = Some([(first, head), (end - lanes, tail)]);
+            [parts[0].1, parts[2].1] = [0; 2];
+        }
+        for (begin, count) in parts {
             macro_rules! values {
                 ($($number:literal)+) => {
                     [$(self.vectors(
-                        const { value_of(&U::REACH, U::DIMENSIONS, $number) },
+                        const { looked_up::<T, U, INPUTS, OUTPUTS>($number) },
                         begin,
                         count,
                     )),+]
@@ -388,9 +501,16 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Run<'_, '_, S, T, U, INPUTS> {
             });
             let mut at = 0;
             while at < count {
+                let mut old = [T::Lanes::<S>::zeroed(); OUTPUTS];
+                if U::OVER_PAST {
+                    for (old, out) in old.iter_mut().zip(&out) {
+                        *old = out[at];
+                    }
+                }
                 let results = self.update.update(&Inner::<S, T, U, INPUTS, OUTPUTS> {
                     simd: self.simd,
                     values: &values,
+                    old,
                     at,
                     update: PhantomData,
                 });
@@ -399,6 +519,10 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Run<'_, '_, S, T, U, INPUTS> {
                 }
                 at += 1;
             }
+        }
+        if let Some([(first, head), (last, tail)]) = outer {
+            put::<S, T, OUTPUTS>(out, first, head);
+            put::<S, T, OUTPUTS>(out, last, tail);
         }
     }
 
@@ -428,20 +552,13 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Run<'_, '_, S, T, U, INPUTS> {
         U: PointUpdate<T, INPUTS, OUTPUTS>,
     {
         let (lanes, last) = (lanes::<S, T>(), first + len - lanes::<S, T>());
-        let mut at = first;
-        loop {
-            let near = Near::<S, T, U, INPUTS, OUTPUTS> {
-                simd: self.simd,
-                rows: self.rows,
-                at,
-                update: PhantomData,
-            };
-            put::<S, T, OUTPUTS>(out, at, self.update.update(&near));
-            if at == last {
-                return;
-            }
-            at = (at + lanes).min(last);
+        // The last vector may compute some points again, so it comes first and is written last.
+        let of_last = self.update.update(&self.inside(last, out));
+        for at in (first..last).step_by(lanes) {
+            let results = self.update.update(&self.inside(at, out));
+            put::<S, T, OUTPUTS>(out, at, results);
         }
+        put::<S, T, OUTPUTS>(out, last, of_last);
     }
 }
 
@@ -453,9 +570,41 @@ fn put<S: Simd, T: InVectors, const OUTPUTS: usize>(
     results: [T::Vector<S>; OUTPUTS],
 ) {
     for (out, result) in out.iter_mut().zip(results) {
-        let out = &mut out[at..][..lanes::<S, T>()];
-        T::vectors_mut::<S>(out)[0] = T::lanes(result);
+        put_one::<S, T>(out, at, result);
     }
+}
+
+/// Writes a vector.
+#[inline(always)]
+fn put_one<S: Simd, T: InVectors>(out: &mut [T], at: usize, result: T::Vector<S>) {
+    let out = &mut out[at..][..lanes::<S, T>()];
+    T::vectors_mut::<S>(out)[0] = T::lanes(result);
+}
+
+/// The outputs at an element before they are written.
+#[inline(always)]
+fn old_of<T: Number, const OUTPUTS: usize>(out: &[&mut [T]; OUTPUTS], at: usize) -> [T; OUTPUTS] {
+    let mut old = [T::zeroed(); OUTPUTS];
+    for (old, out) in old.iter_mut().zip(out) {
+        *old = out[at];
+    }
+    old
+}
+
+/// The points at an end of a row that are computed together.
+#[inline(always)]
+const fn end_points<S: Simd, T: InVectors>(radius: usize) -> usize {
+    if one_by_one::<S, T>(radius) {
+        radius
+    } else {
+        lanes::<S, T>()
+    }
+}
+
+/// Whether the points at an end of a row are computed one by one.
+#[inline(always)]
+const fn one_by_one<S: Simd, T: InVectors>(radius: usize) -> bool {
+    radius <= SHORT || radius > lanes::<S, T>()
 }
 
 /// The number of lanes of a vector.
@@ -475,6 +624,8 @@ struct Inner<'s, 'r, S: Simd, T: InVectors, U, const INPUTS: usize, const OUTPUT
     simd: S,
     /// Indexed by the numbers of the values.
     values: &'s [&'r [T::Lanes<S>]; MOST],
+    /// The outputs before they are written.
+    old: [T::Lanes<S>; OUTPUTS],
     at: usize,
     update: PhantomData<U>,
 }
@@ -492,6 +643,9 @@ where
 
     #[inline(always)]
     fn value(&self, field: usize, offset: [isize; 3]) -> T::Vector<S> {
+        if let Some(output) = overwritten::<T, U, INPUTS, OUTPUTS>(field) {
+            return <T as InVectors>::load(self.simd, self.old[output]);
+        }
         let before = const { values_before(&U::REACH, U::DIMENSIONS) };
         let offset = by_march(U::DIMENSIONS, offset);
         let number = before[field] + number_of(U::REACH[field], U::DIMENSIONS, offset);
@@ -505,16 +659,18 @@ where
 }
 
 /// A vector of points whose neighbours are all in their rows.
-struct Near<'s, 'r, S, T, U, const INPUTS: usize, const OUTPUTS: usize> {
+struct Inside<'s, 'r, S: Simd, T: InVectors, U, const INPUTS: usize, const OUTPUTS: usize> {
     simd: S,
     rows: &'s Rows<'r, T, INPUTS>,
+    /// The outputs before they are written, if past fields are overwritten.
+    old: [T::Vector<S>; OUTPUTS],
     /// The first point.
     at: usize,
     update: PhantomData<U>,
 }
 
 impl<S, T, U, const INPUTS: usize, const OUTPUTS: usize> Neighbourhood<T>
-    for Near<'_, '_, S, T, U, INPUTS, OUTPUTS>
+    for Inside<'_, '_, S, T, U, INPUTS, OUTPUTS>
 where
     S: Simd,
     T: Number,
@@ -526,6 +682,9 @@ where
 
     #[inline(always)]
     fn value(&self, field: usize, offset: [isize; 3]) -> T::Vector<S> {
+        if let Some(output) = overwritten::<T, U, INPUTS, OUTPUTS>(field) {
+            return self.old[output];
+        }
         let [di, dj, ds] = by_march(U::DIMENSIONS, offset);
         let row = self.rows.at(field, dj, ds);
         vector(self.simd, &row[self.at.wrapping_add_signed(di)..])
@@ -538,8 +697,8 @@ where
 }
 
 /// A vector of points near an end of the row.
-struct NearEnd<'s, 'r, S, T, U, const INPUTS: usize, const OUTPUTS: usize> {
-    near: Near<'s, 'r, S, T, U, INPUTS, OUTPUTS>,
+struct NearEnd<'s, 'r, S: Simd, T: InVectors, U, const INPUTS: usize, const OUTPUTS: usize> {
+    inside: Inside<'s, 'r, S, T, U, INPUTS, OUTPUTS>,
     windows: &'s Windows<T, INPUTS>,
 }
 
@@ -558,19 +717,19 @@ where
     fn value(&self, field: usize, offset: [isize; 3]) -> T::Vector<S> {
         let [di, dj, ds] = by_march(U::DIMENSIONS, offset);
         if di == 0 {
-            return self.near.value(field, offset);
+            return self.inside.value(field, offset);
         }
         let window = &self.windows.0[field][(MAX_BOX as isize + dj) as usize]
             [(MAX_BOX as isize + ds) as usize];
         vector(
-            self.near.simd,
+            self.inside.simd,
             &window[(MAX_RADIUS as isize + di) as usize..],
         )
     }
 
     #[inline(always)]
     fn splat(&self, number: T) -> T::Vector<S> {
-        self.near.splat(number)
+        self.inside.splat(number)
     }
 }
 
@@ -578,6 +737,8 @@ where
 struct Point<'s, 'r, T, U, const INPUTS: usize, const OUTPUTS: usize> {
     layout: &'s Layout<T, INPUTS>,
     rows: &'s Rows<'r, T, INPUTS>,
+    /// The outputs before they are written.
+    old: [T; OUTPUTS],
     /// The element at which its row begins.
     first: usize,
     i: usize,
@@ -596,6 +757,9 @@ where
 
     #[inline(always)]
     fn value(&self, field: usize, offset: [isize; 3]) -> T {
+        if let Some(output) = overwritten::<T, U, INPUTS, OUTPUTS>(field) {
+            return self.old[output];
+        }
         let [di, dj, ds] = by_march(U::DIMENSIONS, offset);
         let row = self.rows.at(field, dj, ds);
         if di == 0 {

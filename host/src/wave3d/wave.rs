@@ -11,12 +11,12 @@ use crate::{Axis, Device, Error, Field3, Grid3, Shape3};
 use gpu_kernels::registry::Cost;
 use gpu_kernels::wave3d::step::{Laplacian, RADIUS};
 
-/// The steps of a [`Wave3d`] on a device, on buffers of the caller: `step` computes the new field
-/// from the current one, the one a step before, and the coefficients ([`Wave3d::coefficients`]).
+/// The steps of a [`Wave3d`] on a device, on buffers of the caller: `step_over` computes the new
+/// field from the current one and the coefficients ([`Wave3d::coefficients`]), and writes it over
+/// the field a step before.
 pub type Plan<T> = stencil::Plan<<T as Kernels>::Closed, T, 3, 3, 1>;
 
-/// Like [`Plan`], with damping: `step` takes four fields; the last two are the
-/// [`Wave3d::absorbing_coefficients`].
+/// Like [`Plan`], with damping: the last two fields are the [`Wave3d::absorbing_coefficients`].
 pub type AbsorbingPlan<T> = stencil::Plan<<T as Kernels>::Absorbing, T, 3, 4, 1>;
 
 /// A field on a device: `steps` advances it, `to_vec(0)` copies it to the host, and `field_mut(0)`
