@@ -57,13 +57,13 @@ fn without_vectors<W: WithSimd>(work: W) -> W::Output {
     Simd::vectorize(pulp::Scalar, work)
 }
 
-/// A program that was built by a better processor, for that processor only.
+/// The program was built only for a processor with more vectors than this one has.
 #[cfg(halo_here_only)]
 #[cold]
 fn without_vectors<W: WithSimd>(_: W) -> W::Output {
     panic!(
         "this program was built with HALO_VECTORS=here on a processor with {}, which this processor \
-         does not have: build it here",
+         does not have: build it here, or with HALO_VECTORS=all",
         if cfg!(halo_vectors = "v4") {
             "AVX-512"
         } else {

@@ -558,7 +558,8 @@ impl<
 /// # Safety
 ///
 /// As the kernels of [`stencil!`](crate::stencil). `P` is 1, or the points of a vector if rows are
-/// whole vectors. An input that an output is written over is that output, and there is no region.
+/// whole vectors. Where an output is written over an input, both are the same memory, and no region is
+/// given.
 #[inline(always)]
 pub unsafe fn step<T, U, const INPUTS: usize, const OUTPUTS: usize, const P: usize>(
     update: U,

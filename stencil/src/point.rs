@@ -31,8 +31,9 @@ pub trait PointUpdate<T: Real, const INPUTS: usize, const OUTPUTS: usize>:
     /// ([`PAST`](Self::PAST) is 1). A step then moves one field less for each output, and a run
     /// keeps one field less.
     ///
-    /// The update must read the past fields at the point itself alone ([`Reach::POINT`]): their
-    /// other points may have been overwritten. The macro names what is overwritten:
+    /// The update may read the past fields at the point itself only ([`Reach::POINT`]), because
+    /// their other points may already have their new values. In the macro, `new over past` names
+    /// each output and the past field that it replaces:
     ///
     /// ```
     /// use halo_stencil::{Neighbourhood, PointUpdate, Reach};

@@ -60,8 +60,12 @@ pub trait Real:
     /// `from` is readable for `P` numbers, in global memory that nobody writes during the launch,
     /// and aligned to 16 bytes if `P` is more than 1. `P` is 1 or the length of a vector.
     #[doc(hidden)]
+    #[inline(always)]
     #[must_use]
-    unsafe fn load<const P: usize>(from: *const Self) -> [Self; P];
+    unsafe fn load<const P: usize>(from: *const Self) -> [Self; P] {
+        // SAFETY: forwarded word for word.
+        unsafe { Self::load_by::<P, true>(from) }
+    }
 
     /// Like [`load`](Self::load), from memory that this thread alone writes.
     ///
@@ -69,8 +73,21 @@ pub trait Real:
     ///
     /// As for [`load`](Self::load), but this thread may write the numbers.
     #[doc(hidden)]
+    #[inline(always)]
     #[must_use]
-    unsafe fn load_own<const P: usize>(from: *const Self) -> [Self; P];
+    unsafe fn load_own<const P: usize>(from: *const Self) -> [Self; P] {
+        // SAFETY: forwarded word for word.
+        unsafe { Self::load_by::<P, false>(from) }
+    }
+
+    /// [`load`](Self::load) if `READONLY`, else [`load_own`](Self::load_own).
+    ///
+    /// # Safety
+    ///
+    /// As for the one that it is.
+    #[doc(hidden)]
+    #[must_use]
+    unsafe fn load_by<const P: usize, const READONLY: bool>(from: *const Self) -> [Self; P];
 
     /// Writes `P` consecutive numbers that are not read again soon, by a streaming store.
     ///
@@ -91,6 +108,23 @@ struct Vector4(f32, f32, f32, f32);
 #[derive(Clone, Copy)]
 #[repr(C, align(16))]
 struct Vector2(f64, f64);
+
+/// The value at an address in global memory. `READONLY`: nobody writes it during the launch.
+///
+/// # Safety
+///
+/// As [`load_readonly`]; unless `READONLY`, this thread may write the value.
+#[inline(always)]
+unsafe fn read<V: Copy, const READONLY: bool>(from: *const V) -> V {
+    // SAFETY: as the caller promises.
+    unsafe {
+        if READONLY {
+            load_readonly(from)
+        } else {
+            from.read()
+        }
+    }
+}
 
 macro_rules! value {
     ($real:ident) => {
@@ -125,36 +159,18 @@ impl Real for f32 {
     const ZERO: Self = 0.0;
 
     #[inline(always)]
-    unsafe fn load<const P: usize>(from: *const Self) -> [Self; P] {
+    unsafe fn load_by<const P: usize, const READONLY: bool>(from: *const Self) -> [Self; P] {
         let mut values = [0.0; P];
         // SAFETY: as the caller promises.
         unsafe {
             if P == 4 {
-                let all: Vector4 = load_readonly(from.cast());
+                let all: Vector4 = read::<_, READONLY>(from.cast());
                 values[0] = all.0;
                 values[1 % P] = all.1;
                 values[2 % P] = all.2;
                 values[3 % P] = all.3;
             } else {
-                values[0] = load_readonly(from);
-            }
-        }
-        values
-    }
-
-    #[inline(always)]
-    unsafe fn load_own<const P: usize>(from: *const Self) -> [Self; P] {
-        let mut values = [0.0; P];
-        // SAFETY: as the caller promises.
-        unsafe {
-            if P == 4 {
-                let all: *const Vector4 = from.cast();
-                values[0] = (*all).0;
-                values[1 % P] = (*all).1;
-                values[2 % P] = (*all).2;
-                values[3 % P] = (*all).3;
-            } else {
-                values[0] = *from;
+                values[0] = read::<_, READONLY>(from);
             }
         }
         values
@@ -178,32 +194,16 @@ impl Real for f64 {
     const ZERO: Self = 0.0;
 
     #[inline(always)]
-    unsafe fn load<const P: usize>(from: *const Self) -> [Self; P] {
+    unsafe fn load_by<const P: usize, const READONLY: bool>(from: *const Self) -> [Self; P] {
         let mut values = [0.0; P];
         // SAFETY: as the caller promises.
         unsafe {
             if P == 2 {
-                let all: Vector2 = load_readonly(from.cast());
+                let all: Vector2 = read::<_, READONLY>(from.cast());
                 values[0] = all.0;
                 values[1 % P] = all.1;
             } else {
-                values[0] = load_readonly(from);
-            }
-        }
-        values
-    }
-
-    #[inline(always)]
-    unsafe fn load_own<const P: usize>(from: *const Self) -> [Self; P] {
-        let mut values = [0.0; P];
-        // SAFETY: as the caller promises.
-        unsafe {
-            if P == 2 {
-                let all: *const Vector2 = from.cast();
-                values[0] = (*all).0;
-                values[1 % P] = (*all).1;
-            } else {
-                values[0] = *from;
+                values[0] = read::<_, READONLY>(from);
             }
         }
         values

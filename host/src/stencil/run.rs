@@ -376,7 +376,7 @@ where
             if overwritten::<T, U, INPUTS, OUTPUTS>(field).is_some() {
                 return None;
             }
-            match field.checked_sub(OUTPUTS * (1 + U::PAST)) {
+            match field.checked_sub(Self::STATES) {
                 None => Some(&old[field]),
                 Some(coefficient) => Some(&self.coefficients[coefficient]),
             }
@@ -419,6 +419,9 @@ where
         })
     }
 
+    /// The number of inputs that are states: the current fields and the past ones.
+    const STATES: usize = OUTPUTS * (1 + U::PAST);
+
     /// The place of the current fields among the states.
     const NOW: usize = if U::OVER_PAST { 0 } else { OUTPUTS };
 
@@ -436,7 +439,7 @@ where
     /// The current input number `field`, on the device; `None` if it does not exist.
     #[must_use]
     pub fn field(&self, field: usize) -> Option<&Buffer<T>> {
-        match field.checked_sub(OUTPUTS * (1 + U::PAST)) {
+        match field.checked_sub(Self::STATES) {
             None => self.states.get(Self::NOW + field),
             Some(coefficient) => self.coefficients.get(coefficient),
         }
@@ -446,7 +449,7 @@ where
     /// changes.
     #[must_use]
     pub fn field_mut(&mut self, field: usize) -> Option<&mut Buffer<T>> {
-        match field.checked_sub(OUTPUTS * (1 + U::PAST)) {
+        match field.checked_sub(Self::STATES) {
             None => self.states.get_mut(Self::NOW + field),
             Some(coefficient) => self.coefficients.get_mut(coefficient),
         }

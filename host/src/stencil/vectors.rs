@@ -340,16 +340,7 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Run<'_, '_, S, T, U, INPUTS> {
         if !U::OVER_PAST && radius > 0 {
             self.ends(len, &mut out, near);
         } else if radius > 0 {
-            let count = end_points::<S, T>(radius);
-            let mut number = 0;
-            for first in (0..len).step_by(nx) {
-                for at in [first, first + nx - count] {
-                    for (out, kept) in out.iter_mut().zip(&near.kept) {
-                        out[at..][..count].copy_from_slice(&kept[number..][..count]);
-                    }
-                    number += count;
-                }
-            }
+            put_kept(&mut out, &near.kept, nx, end_points::<S, T>(radius));
         }
     }
 
@@ -579,6 +570,23 @@ fn put<S: Simd, T: InVectors, const OUTPUTS: usize>(
 fn put_one<S: Simd, T: InVectors>(out: &mut [T], at: usize, result: T::Vector<S>) {
     let out = &mut out[at..][..lanes::<S, T>()];
     T::vectors_mut::<S>(out)[0] = T::lanes(result);
+}
+
+/// Writes the results that were kept for the first and the last `count` points of each row.
+#[inline(always)]
+fn put_kept<T: Number, const KEPT: usize, const OUTPUTS: usize>(
+    out: &mut [&mut [T]; OUTPUTS],
+    kept: &[[T; KEPT]; OUTPUTS],
+    nx: usize,
+    count: usize,
+) {
+    for (out, kept) in out.iter_mut().zip(kept) {
+        let ends = out.chunks_exact_mut(nx).zip(kept.chunks_exact(2 * count));
+        for (row, kept) in ends {
+            row[..count].copy_from_slice(&kept[..count]);
+            row[nx - count..].copy_from_slice(&kept[count..]);
+        }
+    }
 }
 
 /// The outputs at an element before they are written.

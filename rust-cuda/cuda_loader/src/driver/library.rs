@@ -54,7 +54,7 @@ fn open() -> Result<(), LoadError> {
     })
 }
 
-/// Opens a driver library. The error says what is wrong with a damaged or a foreign file.
+/// Opens a driver library. If the file is damaged, or built for another machine, the error says so.
 fn open_whole(name: &str) -> Result<Library, String> {
     if let Some(fault) = file::fault(name) {
         return Err(fault);

@@ -12,16 +12,15 @@ pub(super) const LN_2: [f32; 2] = [f32::from_bits(0x3f31_7218), f32::from_bits(0
 /// `(r, n)` with `x = n ln 2 + r` and `|r|` at most `ln 2 / 2`.
 #[inline(always)]
 pub(super) fn reduce(x: f32) -> (f32, i32) {
-    let (n, integer) = nearest(x, LOG2_E);
-    // Exact: the first product cancels all of x's leading digits.
-    let r = fma(n, -LN_2[0], x);
-    (fma(n, -LN_2[1], r), integer)
+    let (r, _, n) = reduce_terms(x);
+    (r, n)
 }
 
 /// The same with `r` as the sum of two floats: `(r, r_low, n)`.
 #[inline(always)]
 pub(super) fn reduce_terms(x: f32) -> (f32, f32, i32) {
     let (n, integer) = nearest(x, LOG2_E);
+    // Exact: the product cancels all of x's leading digits.
     let first = fma(n, -LN_2[0], x);
     let r = fma(n, -LN_2[1], first);
     (r, fma(n, -LN_2[1], first - r), integer)
