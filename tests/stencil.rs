@@ -140,7 +140,7 @@ const fn few(radius: usize) -> [Reach; 5] {
     let along_x = Reach::axes([radius, 0, 0]);
     [
         along_x,
-        Reach::axes([1, 1, 1]),
+        Reach::cube(1),
         Reach::POINT,
         Reach::POINT,
         Reach::axes([0, 2, 1]),

@@ -29,7 +29,7 @@
 #![forbid(unsafe_code)]
 
 use super::number::Number;
-use super::vectors::{Near, ROWS_OVER, Rows, Run};
+use super::vectors::{RUN, Rows, Run, most_rows, windows_len};
 use crate::elementwise::cpu::put_among;
 use crate::simd::dispatched;
 use crate::streaming::{Stores, Streaming, second_cache, streamed};
@@ -39,9 +39,6 @@ use pulp::{Simd, WithSimd};
 use std::mem::take;
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-
-/// Points of a run of rows, which fits in the first-level cache.
-const RUN: usize = 4096;
 
 /// Longer rows are stored with ordinary stores.
 const LONGEST_STREAMED: usize = 1 << 15;
@@ -168,16 +165,18 @@ struct Cut {
     piece: [usize; 2],
     threads: usize,
     stores: Stores,
-    /// The elements of a kept plane, of the planes of a level, and of what is stored at once.
+    /// The elements of a kept plane, of the planes of a level, of what is stored at once, and of
+    /// the windows.
     plane: usize,
     level: usize,
     run: usize,
+    windows: usize,
 }
 
 impl Cut {
     /// For passes of `depth` steps over tiles of up to `tile` rows. `inputs` and `outputs` are the
     /// numbers of fields, `element` is the size of an element in bytes. `over_past`: the outputs
-    /// are written over inputs.
+    /// are written over inputs. Without windows.
     fn new(
         geometry: Geometry,
         depth: usize,
@@ -225,12 +224,13 @@ impl Cut {
                 Stores::Ordinary => 0,
                 Stores::Streaming => RUN.max(nx),
             },
+            windows: 0,
         }
     }
 
     /// The elements of a thread's scratch.
     const fn scratch(&self, outputs: usize) -> usize {
-        self.geometry.levels(self.depth) * self.level + outputs * self.run
+        self.geometry.levels(self.depth) * self.level + outputs * self.run + self.windows
     }
 }
 
@@ -333,7 +333,10 @@ impl<T: Number, const INPUTS: usize> Passes<T, INPUTS> {
             |by_rows| Geometry::new(self.layout.extents, &U::REACH, self.dimensions, by_rows);
         let cut = |geometry, depth, tile| {
             let fields = ([INPUTS, OUTPUTS], U::OVER_PAST);
-            Cut::new(geometry, depth, tile, fields, element, limits)
+            Cut {
+                windows: windows_len::<T, U, INPUTS, OUTPUTS>(self.layout.extents[0] as usize),
+                ..Cut::new(geometry, depth, tile, fields, element, limits)
+            }
         };
         let most = steps.min(limits.depth[self.dimensions - 2]);
         if most > 1 && self.may_take_several::<U, OUTPUTS>() {
@@ -606,11 +609,11 @@ where
             axes,
             radii,
         } = cut.geometry;
-        let (kept, chunks) = scratch.split_at_mut(cut.geometry.levels(cut.depth) * cut.level);
+        let (kept, scratch) = scratch.split_at_mut(cut.geometry.levels(cut.depth) * cut.level);
+        let (chunks, windows) = scratch.split_at_mut(OUTPUTS * cut.run);
         let mut chunks = chunks.chunks_exact_mut(cut.run.max(1));
         let mut chunks: [&mut [T]; OUTPUTS] =
             std::array::from_fn(|_| chunks.next().unwrap_or_default());
-        let mut near = Near::new();
         let around = axes.map(|axis| passes.ends[0][axis] == End::Around);
         // The rows or planes of a piece and those next to it, within the ends of the axis.
         let wider = |axis: usize, range: &Range<usize>, level: usize| {
@@ -664,8 +667,8 @@ where
                 if level == cut.depth {
                     let out = piece.outputs.each_mut().map(Planes::next);
                     match cut.stores {
-                        Stores::Ordinary => at.compute(out, &mut near),
-                        Stores::Streaming => at.stream(stream, out, &mut chunks, &mut near),
+                        Stores::Ordinary => at.compute(out, windows),
+                        Stores::Streaming => at.stream(stream, out, &mut chunks, windows),
                     }
                     continue;
                 }
@@ -676,7 +679,7 @@ where
                     let plane = &mut field[slot * cut.plane..][..cut.plane];
                     &mut plane[(rows.start - first_row) as usize * nx..][..rows.len() * nx]
                 });
-                at.compute(out.each_mut().map(|out| &mut **out), &mut near);
+                at.compute(out.each_mut().map(|out| &mut **out), windows);
                 for given in given {
                     let out = &mut *out[given.output];
                     given.put(&cut.geometry, level, (rows.clone(), plane), out);
@@ -777,7 +780,7 @@ impl<'a, T: Number, const INPUTS: usize> Level<'a, T, INPUTS> {
     #[inline(always)]
     fn together(&self, j: i32, s: i32, end: i32) -> usize {
         let Geometry {
-            extents: [nx, rows, planes],
+            extents: [_, rows, planes],
             radii,
             ..
         } = *self.geometry;
@@ -790,7 +793,7 @@ impl<'a, T: Number, const INPUTS: usize> Level<'a, T, INPUTS> {
             return 1;
         }
         let inner = rows - radii[0] - row as usize;
-        inner.min((end - j) as usize).min((RUN / nx).max(1))
+        inner.min((end - j) as usize)
     }
 }
 
@@ -806,17 +809,14 @@ struct Plane<'a, S, T, U, const INPUTS: usize> {
 impl<S: Simd, T: Number, U, const INPUTS: usize> Plane<'_, S, T, U, INPUTS> {
     /// Computes the rows.
     #[inline(always)]
-    fn compute<const OUTPUTS: usize>(
-        &self,
-        out: [&mut [T]; OUTPUTS],
-        near: &mut Near<T, INPUTS, OUTPUTS>,
-    ) where
+    fn compute<const OUTPUTS: usize>(&self, out: [&mut [T]; OUTPUTS], windows: &mut [T])
+    where
         U: PointUpdate<T, INPUTS, OUTPUTS>,
     {
         self.runs(
             out,
             #[inline(always)]
-            |run, out| run.compute(out, near),
+            |run, out| run.compute(out, windows),
         );
     }
 
@@ -827,7 +827,7 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Plane<'_, S, T, U, INPUTS> {
         stream: &Streaming<'out>,
         out: [&'out mut [T]; OUTPUTS],
         chunks: &mut [&mut [T]; OUTPUTS],
-        near: &mut Near<T, INPUTS, OUTPUTS>,
+        windows: &mut [T],
     ) where
         U: PointUpdate<T, INPUTS, OUTPUTS>,
     {
@@ -836,7 +836,7 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Plane<'_, S, T, U, INPUTS> {
             #[inline(always)]
             |run, out: [&'out mut [T]; OUTPUTS]| {
                 let len = out[0].len();
-                run.compute(chunks.each_mut().map(|chunk| &mut chunk[..len]), near);
+                run.compute(chunks.each_mut().map(|chunk| &mut chunk[..len]), windows);
                 for (out, chunk) in out.into_iter().zip(&*chunks) {
                     stream.copy(out, &chunk[..len]);
                 }
@@ -862,11 +862,9 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Plane<'_, S, T, U, INPUTS> {
         let mut found = Rows::new();
         let mut j = rows.start;
         while j < rows.end {
-            let end = if U::OVER_PAST {
-                rows.end.min(j + ROWS_OVER as i32)
-            } else {
-                rows.end
-            };
+            let end = rows
+                .end
+                .min(j + most_rows::<T, U, INPUTS, OUTPUTS>(nx) as i32);
             let count = level.together(j, *plane, end);
             found.find(
                 &U::REACH,

@@ -1,26 +1,22 @@
 //! Computes rows of points in the processor's vectors.
 //!
-//! Consecutive rows in memory are computed as one long row if all rows that they read are
-//! consecutive too. Points at the ends of rows are first computed as if the next row continued
-//! there, and then again with the values beyond the end. The inputs of such a run are looked up
-//! once, so the loop over its vectors needs no look-ups and no checks.
+//! Consecutive rows in memory are computed together if all rows that they read are consecutive
+//! too: the inputs are looked up once, so the loop over vectors needs no look-ups and no checks. The
+//! values beyond the ends of rows are found in one of two ways:
 //!
-//! An output that is written over a past field has the past values until it is written. There the
-//! points that are computed twice come first: their results are kept apart, and written last.
+//! - Updates that read few values along x: the rows are computed as one long row, as if each row
+//!   continued in the next, and then the points at their ends again, one by one.
+//! - Others: rows that are read along x are first copied to windows, each between the values beyond
+//!   its ends.
 #![forbid(unsafe_code)]
 
 use super::number::Number;
 use crate::simd::InVectors;
-use bytemuck::Zeroable;
 use halo_stencil::{
     Layout, MAX_BOX, MAX_RADIUS, Neighbourhood, Place, PointUpdate, Reach, furthest, overwritten,
 };
-use pulp::Simd;
+use pulp::{Simd, WithSimd};
 use std::marker::PhantomData;
-
-/// The most lanes of a vector, and the points of a window: a vector with the radius on either side.
-const MAX_LANES: usize = 16;
-const WINDOW: usize = MAX_RADIUS + MAX_LANES + MAX_RADIUS;
 
 /// Rows along an axis: those on either side and the point's own.
 const ALONG: usize = 2 * MAX_RADIUS + 1;
@@ -31,12 +27,13 @@ const BOX: usize = 2 * MAX_BOX + 1;
 /// Updates that read at most this many values keep a slice for each value.
 const MOST: usize = 64;
 
-/// If the radius is at most this, or more than a vector, the points at the ends of rows are computed
-/// one by one.
+/// If the radius is at most this, rows are computed as one long row.
 const SHORT: usize = 2;
 
-/// The most rows of a run whose outputs are written over past fields.
-pub(super) const ROWS_OVER: usize = 32;
+/// The points that are computed together: they fit in the first-level cache with what they read,
+/// and those with windows fit with their windows.
+pub(super) const RUN: usize = 4096;
+const RUN_WITH_WINDOWS: usize = 1024;
 
 /// The number of values of a field that an update reads. Offsets are along x, within a plane, and
 /// along the slowest axis.
@@ -144,7 +141,8 @@ const fn value_of(
     Some((field, offset))
 }
 
-/// Like [`value_of`], but `None` as well for a value that an output is written over.
+/// Which rows are looked up as value `number`: those at the point's own place, or, instead of the
+/// value next to it along x, those that are read along x. `None` for other values.
 const fn looked_up<T, U, const INPUTS: usize, const OUTPUTS: usize>(
     number: usize,
 ) -> Option<(usize, [isize; 3])>
@@ -153,9 +151,70 @@ where
     U: PointUpdate<T, INPUTS, OUTPUTS>,
 {
     match value_of(&U::REACH, U::DIMENSIONS, number) {
-        Some((field, _)) if overwritten::<T, U, INPUTS, OUTPUTS>(field).is_some() => None,
-        value => value,
+        Some((field, offset))
+            if (offset[0] == 0 || offset[0] == 1)
+                && overwritten::<T, U, INPUTS, OUTPUTS>(field).is_none() =>
+        {
+            Some((field, offset))
+        }
+        _ => None,
     }
+}
+
+/// Whether rows are copied to windows. Only these may be written over past fields: without windows,
+/// points are computed again after they were written.
+const fn in_windows<T, U, const INPUTS: usize, const OUTPUTS: usize>() -> bool
+where
+    T: Number,
+    U: PointUpdate<T, INPUTS, OUTPUTS>,
+{
+    U::OVER_PAST || furthest(&U::REACH, 0) > SHORT
+}
+
+/// The rows of a field that are read along x, on either side within a plane and along the slowest
+/// axis.
+const fn rows_along_x(reach: Reach, dimensions: usize) -> [usize; 2] {
+    let [_, y, z] = radii(reach, dimensions);
+    if reach.is_box() { [y, z] } else { [0, 0] }
+}
+
+/// The windows of all fields before this one, for each row.
+const fn windows_before(reach: &[Reach], dimensions: usize, field: usize) -> usize {
+    let (mut before, mut at) = (0, 0);
+    while at < field {
+        let [y, z] = rows_along_x(reach[at], dimensions);
+        if reach[at].radius(0) > 0 {
+            before += (2 * y + 1) * (2 * z + 1);
+        }
+        at += 1;
+    }
+    before
+}
+
+/// The most rows of `nx` points that are computed together.
+pub(super) const fn most_rows<T, U, const INPUTS: usize, const OUTPUTS: usize>(nx: usize) -> usize
+where
+    T: Number,
+    U: PointUpdate<T, INPUTS, OUTPUTS>,
+{
+    let points = match in_windows::<T, U, INPUTS, OUTPUTS>() {
+        true => RUN_WITH_WINDOWS,
+        false => RUN,
+    };
+    if nx < points { points / nx } else { 1 }
+}
+
+/// The elements of the windows for rows of `nx` points.
+pub(super) const fn windows_len<T, U, const INPUTS: usize, const OUTPUTS: usize>(nx: usize) -> usize
+where
+    T: Number,
+    U: PointUpdate<T, INPUTS, OUTPUTS>,
+{
+    if !in_windows::<T, U, INPUTS, OUTPUTS>() {
+        return 0;
+    }
+    let row = nx + 2 * furthest(&U::REACH, 0);
+    windows_before(&U::REACH, U::DIMENSIONS, INPUTS) * most_rows::<T, U, INPUTS, OUTPUTS>(nx) * row
 }
 
 /// Converts an offset to one along x, within a plane, and along the slowest axis.
@@ -229,76 +288,7 @@ impl<'r, T: Number, const INPUTS: usize> Rows<'r, T, INPUTS> {
     }
 }
 
-/// Memory for the points near the ends of rows.
-pub(super) struct Near<T, const INPUTS: usize, const OUTPUTS: usize> {
-    windows: Windows<T, INPUTS>,
-    /// Results that are written last.
-    kept: [[T; 2 * MAX_LANES * ROWS_OVER]; OUTPUTS],
-}
-
-impl<T: Number, const INPUTS: usize, const OUTPUTS: usize> Near<T, INPUTS, OUTPUTS> {
-    pub(super) fn new() -> Self {
-        Self {
-            windows: Windows([[[[T::zeroed(); WINDOW]; BOX]; BOX]; INPUTS]),
-            kept: [[T::zeroed(); 2 * MAX_LANES * ROWS_OVER]; OUTPUTS],
-        }
-    }
-}
-
-/// The values that a vector near an end of its row reads: its points, and those on either side.
-struct Windows<T, const INPUTS: usize>([[[[T; WINDOW]; BOX]; BOX]; INPUTS]);
-
-impl<T: Number, const INPUTS: usize> Windows<T, INPUTS> {
-    /// Fills the windows of the rows that are read along x, for `lanes` points from `i` on, where
-    /// the rows begin at element `first`.
-    #[inline(always)]
-    fn fill(
-        &mut self,
-        rows: &Rows<'_, T, INPUTS>,
-        layout: &Layout<T, INPUTS>,
-        reach: &[Reach; INPUTS],
-        dimensions: usize,
-        (first, i): (usize, usize),
-        lanes: usize,
-    ) {
-        let nx = layout.extents[0] as usize;
-        for (field, reach) in reach.iter().enumerate() {
-            let radius = reach.radius(0);
-            if radius == 0 {
-                continue;
-            }
-            let [_, within, across] = match reach.is_box() {
-                true => radii(*reach, dimensions).map(|radius| radius as isize),
-                false => [0; 3],
-            };
-            for (dj, ds) in
-                (-within..=within).flat_map(|dj| (-across..=across).map(move |ds| (dj, ds)))
-            {
-                let row = &rows.at(field, dj, ds)[first..][..nx];
-                let window = &mut self.0[field][(MAX_BOX as isize + dj) as usize]
-                    [(MAX_BOX as isize + ds) as usize];
-                // First the points in the row, then those beyond its ends.
-                let (from, to) = (i.saturating_sub(radius), (i + lanes + radius).min(nx));
-                let at = |place: usize| place + MAX_RADIUS - i;
-                window[at(from)..at(to)].copy_from_slice(&row[from..to]);
-                let mut beyond = |place: i32, cell: usize| {
-                    window[cell] = match layout.place(field, 0, place) {
-                        Place::Point(point) => row[point as usize],
-                        Place::End(end) => layout.value(field, end),
-                    };
-                };
-                for m in i + 1..=radius {
-                    beyond(i as i32 - m as i32, MAX_RADIUS - m);
-                }
-                for place in nx..i + lanes + radius {
-                    beyond(place as i32, at(place));
-                }
-            }
-        }
-    }
-}
-
-/// Rows that are computed as one.
+/// Rows that are computed together.
 pub(super) struct Run<'s, 'r, S, T, U, const INPUTS: usize> {
     pub(super) simd: S,
     pub(super) update: U,
@@ -308,248 +298,383 @@ pub(super) struct Run<'s, 'r, S, T, U, const INPUTS: usize> {
 }
 
 impl<S: Simd, T: Number, U, const INPUTS: usize> Run<'_, '_, S, T, U, INPUTS> {
-    /// Computes the rows `out`.
+    /// Computes the rows `out`, at most [`most_rows`]. `windows` has [`windows_len`] elements.
+    ///
+    /// This is a call: inlined into the loops around it, the loop over vectors would not have its
+    /// constants in registers.
     #[inline(always)]
-    pub(super) fn compute<const OUTPUTS: usize>(
-        &self,
-        mut out: [&mut [T]; OUTPUTS],
-        near: &mut Near<T, INPUTS, OUTPUTS>,
-    ) where
+    pub(super) fn compute<const OUTPUTS: usize>(&self, out: [&mut [T]; OUTPUTS], windows: &mut [T])
+    where
+        U: PointUpdate<T, INPUTS, OUTPUTS>,
+    {
+        struct Compute<'c, 's, 'r, S, T, U, const INPUTS: usize, const OUTPUTS: usize> {
+            run: &'c Run<'s, 'r, S, T, U, INPUTS>,
+            out: [&'c mut [T]; OUTPUTS],
+            windows: &'c mut [T],
+        }
+
+        impl<S, T, U, const INPUTS: usize, const OUTPUTS: usize> WithSimd
+            for Compute<'_, '_, '_, S, T, U, INPUTS, OUTPUTS>
+        where
+            S: Simd,
+            T: Number,
+            U: PointUpdate<T, INPUTS, OUTPUTS>,
+        {
+            type Output = ();
+
+            #[inline(always)]
+            fn with_simd<V: Simd>(self, _: V) {
+                self.run.inlined(self.out, self.windows);
+            }
+        }
+
+        self.simd.vectorize(Compute {
+            run: self,
+            out,
+            windows,
+        });
+    }
+
+    /// As [`compute`](Self::compute).
+    #[inline(always)]
+    fn inlined<const OUTPUTS: usize>(&self, mut out: [&mut [T]; OUTPUTS], windows: &mut [T])
+    where
         U: PointUpdate<T, INPUTS, OUTPUTS>,
     {
         let radius = const { furthest(&U::REACH, 0) };
         let (lanes, nx) = (lanes::<S, T>(), self.layout.extents[0] as usize);
         let len = out[0].len();
-        if nx < lanes.max(radius) || len < lanes + 2 * radius {
+        let is_short = match const { in_windows::<T, U, INPUTS, OUTPUTS>() } {
+            true => nx < lanes,
+            false => nx <= 2 * radius || len < lanes + 2 * radius,
+        };
+        if is_short {
             for at in 0..len {
-                let results = self.point(old_of(&out, at), at - at % nx, at % nx);
-                for (out, result) in out.iter_mut().zip(results) {
-                    out[at] = result;
-                }
+                self.put_point(&mut out, at);
             }
             return;
         }
-        if U::OVER_PAST && radius > 0 {
-            self.ends(len, &mut out, near);
+        let found = |first, count, windows| Found::<T, U, INPUTS, OUTPUTS> {
+            rows: self.rows,
+            first,
+            count,
+            windows,
+            window: len / nx * (nx + 2 * radius),
+            update: PhantomData,
+        };
+        if const { in_windows::<T, U, INPUTS, OUTPUTS>() } {
+            self.fill(len / nx, windows);
+            self.stretches(&found(0, len, windows), nx, &mut out);
+            return;
         }
-        if const { all_values(&U::REACH, U::DIMENSIONS) <= MOST } {
-            self.inner(radius, len - 2 * radius, &mut out);
-        } else {
-            self.checked(radius, len - 2 * radius, &mut out);
-        }
-        if !U::OVER_PAST && radius > 0 {
-            self.ends(len, &mut out, near);
-        } else if radius > 0 {
-            put_kept(&mut out, &near.kept, nx, end_points::<S, T>(radius));
-        }
-    }
-
-    /// Computes the points at the ends of rows of `len` points in all. Where outputs are written
-    /// over past fields, it keeps the results, and `out` is unchanged.
-    #[inline(always)]
-    fn ends<const OUTPUTS: usize>(
-        &self,
-        len: usize,
-        out: &mut [&mut [T]; OUTPUTS],
-        near: &mut Near<T, INPUTS, OUTPUTS>,
-    ) where
-        U: PointUpdate<T, INPUTS, OUTPUTS>,
-    {
-        let radius = const { furthest(&U::REACH, 0) };
-        let nx = self.layout.extents[0] as usize;
-        let count = end_points::<S, T>(radius);
-        let Near { windows, kept } = near;
-        let mut number = 0;
+        let inner = len - 2 * radius;
+        let mut inner_out = out.each_mut().map(|out| &mut out[radius..][..inner]);
+        self.stretches(&found(radius, inner, &[]), inner, &mut inner_out);
         for first in (0..len).step_by(nx) {
-            for i in [0, nx - count] {
-                if one_by_one::<S, T>(radius) {
-                    for e in 0..count {
-                        let at = first + i + e;
-                        let old = old_of(out, at);
-                        let results = self.point(old, first, i + e);
-                        for ((out, kept), result) in out.iter_mut().zip(&mut *kept).zip(results) {
-                            if U::OVER_PAST {
-                                kept[number + e] = result;
-                            } else {
-                                out[at] = result;
-                            }
-                        }
-                    }
-                } else {
-                    windows.fill(
-                        self.rows,
-                        self.layout,
-                        &U::REACH,
-                        U::DIMENSIONS,
-                        (first, i),
-                        count,
-                    );
-                    let results = self.update.update(&NearEnd::<S, T, U, INPUTS, OUTPUTS> {
-                        inside: self.inside(first + i, out),
-                        windows: &*windows,
-                    });
-                    if U::OVER_PAST {
-                        for (kept, result) in kept.iter_mut().zip(results) {
-                            put_one::<S, T>(kept, number, result);
-                        }
-                    } else {
-                        put::<S, T, OUTPUTS>(out, first + i, results);
-                    }
-                }
-                number += count;
+            for i in (0..radius).chain(nx - radius..nx) {
+                self.put_point(&mut out, first + i);
             }
         }
     }
 
-    /// Computes point `i` of the row that begins at element `first`, where the outputs are `old`.
+    /// Computes a point by itself.
     #[inline(always)]
-    fn point<const OUTPUTS: usize>(&self, old: [T; OUTPUTS], first: usize, i: usize) -> [T; OUTPUTS]
+    fn put_point<const OUTPUTS: usize>(&self, out: &mut [&mut [T]; OUTPUTS], at: usize)
     where
         U: PointUpdate<T, INPUTS, OUTPUTS>,
     {
-        self.update.update(&Point::<T, U, INPUTS, OUTPUTS> {
+        let nx = self.layout.extents[0] as usize;
+        let mut old = [T::zeroed(); OUTPUTS];
+        for (old, out) in old.iter_mut().zip(&*out) {
+            *old = out[at];
+        }
+        let results = self.update.update(&Point::<T, U, INPUTS, OUTPUTS> {
             layout: self.layout,
             rows: self.rows,
             old,
-            first,
-            i,
+            first: at - at % nx,
+            i: at % nx,
             update: PhantomData,
-        })
+        });
+        for (out, result) in out.iter_mut().zip(results) {
+            out[at] = result;
+        }
     }
 
-    /// The neighbourhood of the vector from element `at` on.
+    /// Fills the windows of some rows.
     #[inline(always)]
-    fn inside<const OUTPUTS: usize>(
-        &self,
-        at: usize,
-        out: &[&mut [T]; OUTPUTS],
-    ) -> Inside<'_, '_, S, T, U, INPUTS, OUTPUTS>
+    fn fill<const OUTPUTS: usize>(&self, rows: usize, windows: &mut [T])
     where
+        U: PointUpdate<T, INPUTS, OUTPUTS>,
+    {
+        let margin = const { furthest(&U::REACH, 0) };
+        let nx = self.layout.extents[0] as usize;
+        let row = nx + 2 * margin;
+        let mut windows = windows.chunks_exact_mut(rows * row);
+        for (field, reach) in U::REACH.iter().enumerate() {
+            let radius = reach.radius(0);
+            if radius == 0 {
+                continue;
+            }
+            let [y, z] = rows_along_x(*reach, U::DIMENSIONS).map(|radius| radius as isize);
+            for (ds, dj) in (-z..=z).flat_map(|ds| (-y..=y).map(move |dj| (ds, dj))) {
+                let from = self.rows.at(field, dj, ds);
+                let window = windows.next().unwrap_or_default();
+                let each = from.chunks_exact(nx).zip(window.chunks_exact_mut(row));
+                for (from, window) in each {
+                    window[margin..][..nx].copy_from_slice(from);
+                }
+                for m in 1..=radius {
+                    for (place, cell) in [
+                        (-(m as i32), margin - m),
+                        ((nx + m - 1) as i32, margin + nx + m - 1),
+                    ] {
+                        let cells = window.chunks_exact_mut(row).map(|window| &mut window[cell]);
+                        match self.layout.place(field, 0, place) {
+                            Place::Point(point) => {
+                                for (from, cell) in from.chunks_exact(nx).zip(cells) {
+                                    *cell = from[point as usize];
+                                }
+                            }
+                            Place::End(end) => {
+                                let value = self.layout.value(field, end);
+                                cells.for_each(|cell| *cell = value);
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Looks up the values that have been found once for all points, and computes `count` points at a
+    /// time, at least one vector.
+    #[inline(always)]
+    fn stretches<const OUTPUTS: usize>(
+        &self,
+        found: &Found<'_, '_, T, U, INPUTS, OUTPUTS>,
+        count: usize,
+        out: &mut [&mut [T]; OUTPUTS],
+    ) where
+        U: PointUpdate<T, INPUTS, OUTPUTS>,
+    {
+        if const { all_values(&U::REACH, U::DIMENSIONS) > MOST } {
+            self.each_stretch(found, count, out);
+            return;
+        }
+        macro_rules! values {
+            ($($number:literal)+) => {
+                [$(match const { looked_up::<T, U, INPUTS, OUTPUTS>($number) } {
+                    Some((field, [0, dj, ds])) => &found.row(field, dj, ds)[..found.count],
+                    Some((field, [_, dj, ds])) => {
+                        &found.wide(field, dj, ds)[..found.wide_count()]
+                    }
+                    None => &[],
+                }),+]
+            };
+        }
+        let values: [&[T]; MOST] = values! {
+            0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31
+            32 33 34 35 36 37 38 39 40 41 42 43 44 45 46 47 48 49 50 51 52 53 54 55 56 57 58 59 60
+            61 62 63
+        };
+        self.each_stretch(
+            &Table::<T, U, INPUTS, OUTPUTS> {
+                rows: &values,
+                update: PhantomData,
+            },
+            count,
+            out,
+        );
+    }
+
+    /// Computes `count` points at a time.
+    #[inline(always)]
+    fn each_stretch<V, const OUTPUTS: usize>(
+        &self,
+        values: &V,
+        count: usize,
+        out: &mut [&mut [T]; OUTPUTS],
+    ) where
+        V: Values<T>,
+        U: PointUpdate<T, INPUTS, OUTPUTS>,
+    {
+        let margin = 2 * const { furthest(&U::REACH, 0) };
+        for (number, first) in (0..out[0].len()).step_by(count).enumerate() {
+            self.stretch(values, [first, first + number * margin], count, out);
+        }
+    }
+
+    /// Computes `count` points from element `first` on.
+    #[inline(always)]
+    fn stretch<V, const OUTPUTS: usize>(
+        &self,
+        values: &V,
+        [first, first_x]: [usize; 2],
+        count: usize,
+        out: &mut [&mut [T]; OUTPUTS],
+    ) where
+        V: Values<T>,
+        U: PointUpdate<T, INPUTS, OUTPUTS>,
+    {
+        let lanes = lanes::<S, T>();
+        // The vectors of the first output are aligned, so each lies in one cache line. The first and
+        // the last vector, which compute some of their points again, come before them and are written
+        // after them, because an output that is written over a past field has the past values only
+        // until then.
+        let mut begin = out[0][first..]
+            .as_ptr()
+            .align_offset(lanes * size_of::<T>());
+        if begin >= lanes {
+            begin = 0;
+        }
+        // Two vectors at a time: each address is loaded once for both.
+        let end = count - (count - begin) % (2 * lanes);
+        let left = count - end;
+        let results = |i| self.vector(values, [first + i, first_x + i], out);
+        let head = (begin > 0).then(|| results(0));
+        let single = (left >= lanes).then(|| results(end));
+        let tail = (!left.is_multiple_of(lanes)).then(|| results(count - lanes));
+        let mut i = begin;
+        while i < end {
+            let next = i + lanes;
+            let results = self.vector(values, [first + i, first_x + i], out);
+            let results_next = self.vector(values, [first + next, first_x + next], out);
+            put::<S, T, OUTPUTS>(out, first + i, results);
+            put::<S, T, OUTPUTS>(out, first + next, results_next);
+            i += 2 * lanes;
+        }
+        for (i, results) in [(0, head), (end, single), (count - lanes, tail)] {
+            if let Some(results) = results {
+                put::<S, T, OUTPUTS>(out, first + i, results);
+            }
+        }
+    }
+
+    /// The vector from an element on, which is the second number among values next to it along x.
+    #[inline(always)]
+    fn vector<V, const OUTPUTS: usize>(
+        &self,
+        values: &V,
+        at: [usize; 2],
+        out: &[&mut [T]; OUTPUTS],
+    ) -> [T::Vector<S>; OUTPUTS]
+    where
+        V: Values<T>,
         U: PointUpdate<T, INPUTS, OUTPUTS>,
     {
         // Loops, because `map` of an array is a call.
         let mut old = [InVectors::splat(T::zeroed(), self.simd); OUTPUTS];
         if U::OVER_PAST {
             for (old, out) in old.iter_mut().zip(out) {
-                *old = vector(self.simd, &out[at..]);
+                *old = vector(self.simd, &out[at[0]..]);
             }
         }
-        Inside {
+        self.update.update(&Vectors::<S, T, U, V, INPUTS, OUTPUTS> {
             simd: self.simd,
-            rows: self.rows,
+            values,
             old,
             at,
             update: PhantomData,
-        }
+        })
     }
+}
 
-    /// Computes `len` points from `first` on, at least one vector, whose neighbours are all in the
-    /// rows.
+/// The rows that points in memory order read, at an offset within a plane and along the slowest
+/// axis.
+trait Values<T> {
+    /// The values at the points' own places.
+    fn row(&self, field: usize, dj: isize, ds: isize) -> &[T];
+
+    /// These values and those next to them along x, from the furthest on.
+    fn wide(&self, field: usize, dj: isize, ds: isize) -> &[T];
+}
+
+/// Looks the values up.
+struct Found<'s, 'r, T, U, const INPUTS: usize, const OUTPUTS: usize> {
+    rows: &'s Rows<'r, T, INPUTS>,
+    /// The first point, and their number.
+    first: usize,
+    count: usize,
+    /// The windows of the rows, and the elements of each.
+    windows: &'s [T],
+    window: usize,
+    update: PhantomData<U>,
+}
+
+impl<T, U, const INPUTS: usize, const OUTPUTS: usize> Found<'_, '_, T, U, INPUTS, OUTPUTS>
+where
+    T: Number,
+    U: PointUpdate<T, INPUTS, OUTPUTS>,
+{
+    const MARGIN: usize = furthest(&U::REACH, 0);
+
+    /// The elements of each [`wide`](Values::wide) slice.
     #[inline(always)]
-    fn inner<const OUTPUTS: usize>(&self, first: usize, len: usize, out: &mut [&mut [T]; OUTPUTS])
-    where
-        U: PointUpdate<T, INPUTS, OUTPUTS>,
-    {
-        let (lanes, end) = (lanes::<S, T>(), first + len);
-        // The vectors of the first output are aligned, so each lies in one cache line. The first
-        // and the last vector compute some points again.
-        let mut aligned = out[0].as_ptr().align_offset(lanes * size_of::<T>());
-        if aligned < first {
-            // More than one if the radius is more than a vector.
-            aligned += (first - aligned).next_multiple_of(lanes);
-        }
-        if aligned > end {
-            aligned = first;
-        }
-        let whole = (end - aligned) / lanes;
-        let [head, tail] = [aligned > first, aligned + whole * lanes < end].map(usize::from);
-        let mut parts = [(first, head), (aligned, whole), (end - lanes, tail)];
-        let mut outer = None;
-        if U::OVER_PAST {
-            let head = self.update.update(&self.inside(first, out));
-            let tail = self.update.update(&self.inside(end - lanes, out));
-            outer = Some([(first, head), (end - lanes, tail)]);
-            [parts[0].1, parts[2].1] = [0; 2];
-        }
-        for (begin, count) in parts {
-            macro_rules! values {
-                ($($number:literal)+) => {
-                    [$(self.vectors(
-                        const { looked_up::<T, U, INPUTS, OUTPUTS>($number) },
-                        begin,
-                        count,
-                    )),+]
-                };
-            }
-            let values: [&[T::Lanes<S>]; MOST] = values! {
-                0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31
-                32 33 34 35 36 37 38 39 40 41 42 43 44 45 46 47 48 49 50 51 52 53 54 55 56 57 58 59 60
-                61 62 63
-            };
-            let mut out = out.each_mut().map(|out| {
-                let out = &mut out[begin..][..count * lanes];
-                &mut T::vectors_mut::<S>(out)[..count]
-            });
-            let mut at = 0;
-            while at < count {
-                let mut old = [T::Lanes::<S>::zeroed(); OUTPUTS];
-                if U::OVER_PAST {
-                    for (old, out) in old.iter_mut().zip(&out) {
-                        *old = out[at];
-                    }
-                }
-                let results = self.update.update(&Inner::<S, T, U, INPUTS, OUTPUTS> {
-                    simd: self.simd,
-                    values: &values,
-                    old,
-                    at,
-                    update: PhantomData,
-                });
-                for (out, result) in out.iter_mut().zip(results) {
-                    out[at] = T::lanes(result);
-                }
-                at += 1;
-            }
-        }
-        if let Some([(first, head), (last, tail)]) = outer {
-            put::<S, T, OUTPUTS>(out, first, head);
-            put::<S, T, OUTPUTS>(out, last, tail);
+    fn wide_count(&self) -> usize {
+        match const { in_windows::<T, U, INPUTS, OUTPUTS>() } {
+            true => self.window,
+            false => self.count + 2 * Self::MARGIN,
         }
     }
+}
 
-    /// The `count` vectors from `begin` on of a value, if the update reads it. There are many calls
-    /// with a constant `value`: an optimised build inlines them, and other builds need not compile
-    /// this for each.
+impl<T, U, const INPUTS: usize, const OUTPUTS: usize> Values<T>
+    for Found<'_, '_, T, U, INPUTS, OUTPUTS>
+where
+    T: Number,
+    U: PointUpdate<T, INPUTS, OUTPUTS>,
+{
     #[inline]
-    fn vectors(
-        &self,
-        value: Option<(usize, [isize; 3])>,
-        begin: usize,
-        count: usize,
-    ) -> &[T::Lanes<S>] {
-        let Some((field, [di, dj, ds])) = value else {
-            return &[];
-        };
-        let row = self.rows.at(field, dj, ds);
-        let from = &row[begin.wrapping_add_signed(di)..][..count * lanes::<S, T>()];
-        &T::vectors::<S>(from)[..count]
+    fn row(&self, field: usize, dj: isize, ds: isize) -> &[T] {
+        &self.rows.at(field, dj, ds)[self.first..][..self.count]
     }
 
-    /// Like [`inner`](Self::inner), but looks up and checks each read: for updates that read more
-    /// than [`MOST`] values.
-    #[inline(always)]
-    fn checked<const OUTPUTS: usize>(&self, first: usize, len: usize, out: &mut [&mut [T]; OUTPUTS])
-    where
-        U: PointUpdate<T, INPUTS, OUTPUTS>,
-    {
-        let (lanes, last) = (lanes::<S, T>(), first + len - lanes::<S, T>());
-        // The last vector may compute some points again, so it comes first and is written last.
-        let of_last = self.update.update(&self.inside(last, out));
-        for at in (first..last).step_by(lanes) {
-            let results = self.update.update(&self.inside(at, out));
-            put::<S, T, OUTPUTS>(out, at, results);
+    #[inline]
+    fn wide(&self, field: usize, dj: isize, ds: isize) -> &[T] {
+        if !const { in_windows::<T, U, INPUTS, OUTPUTS>() } {
+            return &self.rows.at(field, dj, ds)[self.first - Self::MARGIN..][..self.wide_count()];
         }
-        put::<S, T, OUTPUTS>(out, last, of_last);
+        let [y, z] = rows_along_x(U::REACH[field], U::DIMENSIONS);
+        let number = windows_before(&U::REACH, U::DIMENSIONS, field)
+            + ds.wrapping_add_unsigned(z) as usize * (2 * y + 1)
+            + dj.wrapping_add_unsigned(y) as usize;
+        &self.windows[number * self.window..][..self.window]
+    }
+}
+
+/// Rows that have been looked up, by the numbers of [`looked_up`].
+struct Table<'s, 'r, T, U, const INPUTS: usize, const OUTPUTS: usize> {
+    rows: &'s [&'r [T]; MOST],
+    update: PhantomData<U>,
+}
+
+impl<T, U, const INPUTS: usize, const OUTPUTS: usize> Table<'_, '_, T, U, INPUTS, OUTPUTS>
+where
+    T: Number,
+    U: PointUpdate<T, INPUTS, OUTPUTS>,
+{
+    #[inline(always)]
+    fn at(&self, field: usize, offset: [isize; 3]) -> &[T] {
+        let before = const { values_before(&U::REACH, U::DIMENSIONS) };
+        self.rows[before[field] + number_of(U::REACH[field], U::DIMENSIONS, offset)]
+    }
+}
+
+impl<T, U, const INPUTS: usize, const OUTPUTS: usize> Values<T>
+    for Table<'_, '_, T, U, INPUTS, OUTPUTS>
+where
+    T: Number,
+    U: PointUpdate<T, INPUTS, OUTPUTS>,
+{
+    #[inline(always)]
+    fn row(&self, field: usize, dj: isize, ds: isize) -> &[T] {
+        self.at(field, [0, dj, ds])
+    }
+
+    #[inline(always)]
+    fn wide(&self, field: usize, dj: isize, ds: isize) -> &[T] {
+        self.at(field, [1, dj, ds])
     }
 }
 
@@ -561,58 +686,9 @@ fn put<S: Simd, T: InVectors, const OUTPUTS: usize>(
     results: [T::Vector<S>; OUTPUTS],
 ) {
     for (out, result) in out.iter_mut().zip(results) {
-        put_one::<S, T>(out, at, result);
+        let out = &mut out[at..][..lanes::<S, T>()];
+        T::vectors_mut::<S>(out)[0] = T::lanes(result);
     }
-}
-
-/// Writes a vector.
-#[inline(always)]
-fn put_one<S: Simd, T: InVectors>(out: &mut [T], at: usize, result: T::Vector<S>) {
-    let out = &mut out[at..][..lanes::<S, T>()];
-    T::vectors_mut::<S>(out)[0] = T::lanes(result);
-}
-
-/// Writes the results that were kept for the first and the last `count` points of each row.
-#[inline(always)]
-fn put_kept<T: Number, const KEPT: usize, const OUTPUTS: usize>(
-    out: &mut [&mut [T]; OUTPUTS],
-    kept: &[[T; KEPT]; OUTPUTS],
-    nx: usize,
-    count: usize,
-) {
-    for (out, kept) in out.iter_mut().zip(kept) {
-        let ends = out.chunks_exact_mut(nx).zip(kept.chunks_exact(2 * count));
-        for (row, kept) in ends {
-            row[..count].copy_from_slice(&kept[..count]);
-            row[nx - count..].copy_from_slice(&kept[count..]);
-        }
-    }
-}
-
-/// The outputs at an element before they are written.
-#[inline(always)]
-fn old_of<T: Number, const OUTPUTS: usize>(out: &[&mut [T]; OUTPUTS], at: usize) -> [T; OUTPUTS] {
-    let mut old = [T::zeroed(); OUTPUTS];
-    for (old, out) in old.iter_mut().zip(out) {
-        *old = out[at];
-    }
-    old
-}
-
-/// The points at an end of a row that are computed together.
-#[inline(always)]
-const fn end_points<S: Simd, T: InVectors>(radius: usize) -> usize {
-    if one_by_one::<S, T>(radius) {
-        radius
-    } else {
-        lanes::<S, T>()
-    }
-}
-
-/// Whether the points at an end of a row are computed one by one.
-#[inline(always)]
-const fn one_by_one<S: Simd, T: InVectors>(radius: usize) -> bool {
-    radius <= SHORT || radius > lanes::<S, T>()
 }
 
 /// The number of lanes of a vector.
@@ -627,61 +703,23 @@ fn vector<S: Simd, T: InVectors>(simd: S, row: &[T]) -> T::Vector<S> {
     <T as InVectors>::load(simd, T::vectors::<S>(&row[..lanes::<S, T>()])[0])
 }
 
-/// A vector of points whose neighbours have been looked up.
-struct Inner<'s, 'r, S: Simd, T: InVectors, U, const INPUTS: usize, const OUTPUTS: usize> {
+/// A vector of points.
+struct Vectors<'s, S: Simd, T: InVectors, U, V, const INPUTS: usize, const OUTPUTS: usize> {
     simd: S,
-    /// Indexed by the numbers of the values.
-    values: &'s [&'r [T::Lanes<S>]; MOST],
-    /// The outputs before they are written.
-    old: [T::Lanes<S>; OUTPUTS],
-    at: usize,
-    update: PhantomData<U>,
-}
-
-impl<S, T, U, const INPUTS: usize, const OUTPUTS: usize> Neighbourhood<T>
-    for Inner<'_, '_, S, T, U, INPUTS, OUTPUTS>
-where
-    S: Simd,
-    T: Number,
-    U: PointUpdate<T, INPUTS, OUTPUTS>,
-{
-    type Value = T::Vector<S>;
-
-    const REACH: &'static [Reach] = &U::REACH;
-
-    #[inline(always)]
-    fn value(&self, field: usize, offset: [isize; 3]) -> T::Vector<S> {
-        if let Some(output) = overwritten::<T, U, INPUTS, OUTPUTS>(field) {
-            return <T as InVectors>::load(self.simd, self.old[output]);
-        }
-        let before = const { values_before(&U::REACH, U::DIMENSIONS) };
-        let offset = by_march(U::DIMENSIONS, offset);
-        let number = before[field] + number_of(U::REACH[field], U::DIMENSIONS, offset);
-        <T as InVectors>::load(self.simd, self.values[number][self.at])
-    }
-
-    #[inline(always)]
-    fn splat(&self, number: T) -> T::Vector<S> {
-        InVectors::splat(number, self.simd)
-    }
-}
-
-/// A vector of points whose neighbours are all in their rows.
-struct Inside<'s, 'r, S: Simd, T: InVectors, U, const INPUTS: usize, const OUTPUTS: usize> {
-    simd: S,
-    rows: &'s Rows<'r, T, INPUTS>,
+    values: &'s V,
     /// The outputs before they are written, if past fields are overwritten.
     old: [T::Vector<S>; OUTPUTS],
-    /// The first point.
-    at: usize,
+    /// The first point among the values at it, and among those next to it along x.
+    at: [usize; 2],
     update: PhantomData<U>,
 }
 
-impl<S, T, U, const INPUTS: usize, const OUTPUTS: usize> Neighbourhood<T>
-    for Inside<'_, '_, S, T, U, INPUTS, OUTPUTS>
+impl<S, T, U, V, const INPUTS: usize, const OUTPUTS: usize> Neighbourhood<T>
+    for Vectors<'_, S, T, U, V, INPUTS, OUTPUTS>
 where
     S: Simd,
     T: Number,
+    V: Values<T>,
     U: PointUpdate<T, INPUTS, OUTPUTS>,
 {
     type Value = T::Vector<S>;
@@ -693,51 +731,18 @@ where
         if let Some(output) = overwritten::<T, U, INPUTS, OUTPUTS>(field) {
             return self.old[output];
         }
+        let margin = const { furthest(&U::REACH, 0) };
         let [di, dj, ds] = by_march(U::DIMENSIONS, offset);
-        let row = self.rows.at(field, dj, ds);
-        vector(self.simd, &row[self.at.wrapping_add_signed(di)..])
+        if di == 0 {
+            return vector(self.simd, &self.values.row(field, dj, ds)[self.at[0]..]);
+        }
+        let wide = &self.values.wide(field, dj, ds)[self.at[1]..][..lanes::<S, T>() + 2 * margin];
+        vector(self.simd, &wide[margin.wrapping_add_signed(di)..])
     }
 
     #[inline(always)]
     fn splat(&self, number: T) -> T::Vector<S> {
         InVectors::splat(number, self.simd)
-    }
-}
-
-/// A vector of points near an end of the row.
-struct NearEnd<'s, 'r, S: Simd, T: InVectors, U, const INPUTS: usize, const OUTPUTS: usize> {
-    inside: Inside<'s, 'r, S, T, U, INPUTS, OUTPUTS>,
-    windows: &'s Windows<T, INPUTS>,
-}
-
-impl<S, T, U, const INPUTS: usize, const OUTPUTS: usize> Neighbourhood<T>
-    for NearEnd<'_, '_, S, T, U, INPUTS, OUTPUTS>
-where
-    S: Simd,
-    T: Number,
-    U: PointUpdate<T, INPUTS, OUTPUTS>,
-{
-    type Value = T::Vector<S>;
-
-    const REACH: &'static [Reach] = &U::REACH;
-
-    #[inline(always)]
-    fn value(&self, field: usize, offset: [isize; 3]) -> T::Vector<S> {
-        let [di, dj, ds] = by_march(U::DIMENSIONS, offset);
-        if di == 0 {
-            return self.inside.value(field, offset);
-        }
-        let window = &self.windows.0[field][(MAX_BOX as isize + dj) as usize]
-            [(MAX_BOX as isize + ds) as usize];
-        vector(
-            self.inside.simd,
-            &window[(MAX_RADIUS as isize + di) as usize..],
-        )
-    }
-
-    #[inline(always)]
-    fn splat(&self, number: T) -> T::Vector<S> {
-        self.inside.splat(number)
     }
 }
 
