@@ -7,8 +7,10 @@ use halo_gpu::stencil::{
     Value,
 };
 use halo_gpu::{
-    Axis, Boundary, Device, DeviceKind, Error, Field3, Grid, Grid2, Grid3, Shape2, Shape3,
+    Axis, Boundary, Device, DeviceKind, Error, Field3, Grid, Grid2, Grid3, LaunchConfig, Shape2,
+    Shape3, launch,
 };
+use halo_stencil::{Layout, Region, blocks};
 use halo_tests::property::{awkward, cases};
 use halo_tests::{assert_same_bits, for_each, kernel_devices, rng, test_cases};
 use proptest::prelude::*;
@@ -176,6 +178,99 @@ halo_stencil::stencil! {
     pub few3_f32: Few<f32, 3, 5>, f32, (a, b, past_a, past_b, c) -> (x over past_a, y over past_b)
 }
 
+/// The same programs in regions.
+mod within {
+    use super::Program;
+
+    halo_stencil::stencil! {
+        /// In the plane, in f32.
+        pub region2_f32: Program<f32, 2>, f32, (a, b, c) -> (x, y) within region
+    }
+    halo_stencil::stencil! {
+        /// In the plane, in f64.
+        pub region2_f64: Program<f64, 2>, f64, (a, b, c) -> (x, y) within region
+    }
+    halo_stencil::stencil! {
+        /// In space, in f32.
+        pub region3_f32: Program<f32, 3>, f32, (a, b, c) -> (x, y) within region
+    }
+    halo_stencil::stencil! {
+        /// In space, in f64.
+        pub region3_f64: Program<f64, 3>, f64, (a, b, c) -> (x, y) within region
+    }
+}
+use within::{region2_f32, region2_f64, region3_f32, region3_f64};
+
+/// A program that reads at these offsets alone, each of them a constant of the update.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct Constant<T, const D: usize> {
+    program: Program<T, D>,
+}
+
+/// Of so few rows in the plane that they are loaded before the arithmetic.
+const REACH_CONSTANT: [Reach; 3] = [Reach::star(2), Reach::cube(1), Reach::axes([3, 1, 1])];
+
+macro_rules! constants {
+    ($($field:literal [$di:literal, $dj:literal, $dk:literal];)+) => {
+        const CONSTANTS: &[(u32, [i32; 3])] = &[$(($field, [$di, $dj, $dk])),+];
+
+        #[inline(always)]
+        fn constant<T: Real, N: Neighbourhood<T>>(
+            n: &N,
+            field: usize,
+            offset: [isize; 3],
+        ) -> N::Value {
+            match (field, offset) {
+                $(($field, [$di, $dj, $dk]) => n.at::<$field, { $di }, { $dj }, { $dk }>(),)+
+                other => unreachable!("{other:?}"),
+            }
+        }
+    };
+}
+
+constants! {
+    0 [0, 0, 0];
+    0 [-2, 0, 0];
+    0 [1, 0, 0];
+    0 [0, -2, 0];
+    0 [0, 1, 0];
+    1 [-1, 1, 0];
+    1 [1, 1, 0];
+    1 [0, -1, 0];
+    2 [3, 0, 0];
+    2 [0, -1, 0];
+    // In space.
+    0 [0, 0, -2];
+    0 [0, 0, 1];
+    1 [0, 1, -1];
+    1 [1, 0, 1];
+    1 [-1, -1, 1];
+    2 [0, 0, -1];
+}
+
+impl<T: Real, const D: usize> PointUpdate<T, 3, 2> for Constant<T, D> {
+    const DIMENSIONS: usize = D;
+    const REACH: [Reach; 3] = REACH_CONSTANT;
+
+    #[inline(always)]
+    fn update<N: Neighbourhood<T>>(&self, n: &N) -> [N::Value; 2] {
+        self.program.run(
+            |number| n.splat(number),
+            |field, offset| constant(n, field, offset),
+        )
+    }
+}
+
+halo_stencil::stencil! {
+    /// In the plane, in f32.
+    pub constant2_f32: Constant<f32, 2>, f32, (a, b, c) -> (x, y)
+}
+halo_stencil::stencil! {
+    /// In space, in f64.
+    pub constant3_f64: Constant<f64, 3>, f64, (a, b, c) -> (x, y)
+}
+
 /// A program of these operations that reads within a reach.
 fn program<T: Number, const D: usize>(
     rng: &mut impl Rng,
@@ -205,6 +300,23 @@ fn program<T: Number, const D: usize>(
     Program {
         operations: std::array::from_fn(|_| std::array::from_fn(|_| operation())),
     }
+}
+
+/// A program of all operations that reads anywhere, and its update.
+fn anywhere<T: Number, const D: usize>(rng: &mut impl Rng) -> (Program<T, D>, Program<T, D>) {
+    let program = program(rng, &REACH, &[0, 1, 2, 3, 4, 5, 6]);
+    (program, program)
+}
+
+/// A program of all operations that reads at constant offsets, and its update.
+fn at_constants<T: Number, const D: usize>(rng: &mut impl Rng) -> (Program<T, D>, Constant<T, D>) {
+    let (mut program, _) = anywhere::<T, D>(rng);
+    let in_space = |(_, offset): &&(u32, [i32; 3])| D == 3 || offset[2] == 0;
+    let places: Vec<_> = CONSTANTS.iter().filter(in_space).collect();
+    for operation in program.operations.as_flattened_mut() {
+        (operation.field, operation.offset) = *places[rng.random_range(0..places.len())];
+    }
+    (program, Constant { program })
 }
 
 /// Boundaries of both ends of an axis.
@@ -290,15 +402,15 @@ fn interpreted<T: Number, const D: usize>(
 
 /// A random program on a grid, on all devices.
 macro_rules! check {
-    ($name:ident, $real:ident, $d:literal, $grid:expr) => {
+    ($name:ident, $program:ident, $real:ident, $d:literal, $grid:expr) => {
         fn $name(rng: &mut impl Rng, extents: [usize; 3], devices: &[Device]) {
-            let program = program::<$real, $d>(rng, &REACH, &[0, 1, 2, 3, 4, 5, 6]);
+            let (program, update) = $program::<$real, $d>(rng);
             let mut grid: Grid<$d> = $grid(extents);
             let of_grid: [_; 3] = std::array::from_fn(|_| ends(rng));
             for axis in 0..$d {
                 grid = grid.with_ends(Axis::ALL[axis], of_grid[axis]).unwrap();
             }
-            let mut stencil = Stencil::new(program, grid).unwrap();
+            let mut stencil = Stencil::new(update, grid).unwrap();
             let mut of_fields = [of_grid; 3];
             for axis in 0..$d {
                 of_fields[1][axis] = ends(rng);
@@ -461,10 +573,12 @@ fn random_formulas_over_their_past_have_the_bits_of_an_interpreter() {
     few_in_space_f32(&mut rng, [61, 43, 52], on_cpu);
 }
 
-check!(check2_f32, f32, 2, plane);
-check!(check2_f64, f64, 2, plane);
-check!(check3_f32, f32, 3, space);
-check!(check3_f64, f64, 3, space);
+check!(check2_f32, anywhere, f32, 2, plane);
+check!(check2_f64, anywhere, f64, 2, plane);
+check!(check3_f32, anywhere, f32, 3, space);
+check!(check3_f64, anywhere, f64, 3, space);
+check!(check_constant2_f32, at_constants, f32, 2, plane);
+check!(check_constant3_f64, at_constants, f64, 3, space);
 
 /// Whole vectors and others, single points, and more than a block.
 const WIDTHS: [usize; 12] = [1, 2, 3, 4, 7, 8, 12, 16, 29, 32, 45, 64];
@@ -502,6 +616,89 @@ fn random_formulas_in_space_have_the_bits_of_an_interpreter() {
         } else {
             check3_f64(&mut rng, extents, &devices);
         }
+    }
+}
+
+#[test]
+fn formulas_of_constant_offsets_have_the_bits_of_an_interpreter() {
+    let (mut rng, devices) = (rng(), devices());
+    for _ in 0..16 {
+        let width = WIDTHS[rng.random_range(0..WIDTHS.len())];
+        let plane = [width, rng.random_range(1..24), 1];
+        check_constant2_f32(&mut rng, plane, &devices);
+        let space = [width, rng.random_range(1..12), rng.random_range(1..12)];
+        check_constant3_f64(&mut rng, space, &devices);
+    }
+}
+
+/// A kernel of a random program in a random region of periodic fields: the points of the region are
+/// computed, and the others stay as they are.
+macro_rules! check_region {
+    ($name:ident, $kernel:ident, $real:ident, $d:literal) => {
+        fn $name(rng: &mut impl Rng, extents: [usize; 3]) {
+            let (program, _) = anywhere::<$real, $d>(rng);
+            let points = extents.iter().product();
+            let fields: [Vec<$real>; 3] =
+                std::array::from_fn(|_| (0..points).map(|_| rng.random_range(-1.0..1.0)).collect());
+            let first = extents.map(|n| rng.random_range(0..n));
+            let end = std::array::from_fn(|axis| rng.random_range(first[axis]..extents[axis]) + 1);
+            let periodic = [[[Boundary::Periodic; 2]; 3]; 3];
+            let untouched: $real = 7.0;
+            let mut expected = interpreted(&program, extents, &periodic, &fields);
+            for expected in &mut expected {
+                for (element, value) in expected.iter_mut().enumerate() {
+                    let [nx, ny, _] = extents;
+                    let point = [element % nx, element / nx % ny, element / (nx * ny)];
+                    if !(0..3).all(|axis| (first[axis]..end[axis]).contains(&point[axis])) {
+                        *value = untouched;
+                    }
+                }
+            }
+            for device in kernel_devices() {
+                let multiprocessors = device.properties().multiprocessors as usize;
+                let lanes = 16 / size_of::<$real>();
+                let blocks = blocks($d, extents, lanes, MAX_RADIUS, multiprocessors).unwrap();
+                let ([x, y, z], block) = (blocks.grid, blocks.block);
+                let config = LaunchConfig::new((x, y, z), (block[0], block[1]));
+                let layout = Layout::new(extents.map(|n| n as u32), blocks.segment);
+                let region = Region {
+                    first: first.map(|at| at as u32),
+                    end: end.map(|at: usize| at as u32),
+                };
+                let [a, b, c] = fields.each_ref().map(|field| device.upload(field).unwrap());
+                let new = || device.alloc_filled(points, untouched).unwrap();
+                let mut results = [new(), new()];
+                let [x, y] = &mut results;
+                let args = $kernel::args(&a, &b, &c, x, y, layout, program, region);
+                // SAFETY: all fields are other buffers on the device, with the points of the layout;
+                // the blocks are those for it, and the region lies in it.
+                unsafe { launch::<$kernel>(&device, &config, args) }.unwrap();
+                for (result, expected) in results.iter().zip(&expected) {
+                    assert_same_bits(&result.to_vec().unwrap(), expected, |index| {
+                        format!("{index} of {extents:?} in {region:?} by {program:?}")
+                    });
+                }
+            }
+        }
+    };
+}
+
+check_region!(check_region2_f32, region2_f32, f32, 2);
+check_region!(check_region2_f64, region2_f64, f64, 2);
+check_region!(check_region3_f32, region3_f32, f32, 3);
+check_region!(check_region3_f64, region3_f64, f64, 3);
+
+#[test]
+fn regions_are_computed_and_nothing_else() {
+    let mut rng = rng();
+    for _ in 0..10 {
+        let width = WIDTHS[rng.random_range(0..WIDTHS.len())];
+        let plane = [width, rng.random_range(1..24), 1];
+        check_region2_f32(&mut rng, plane);
+        check_region2_f64(&mut rng, plane);
+        let space = [width, rng.random_range(1..14), rng.random_range(1..8)];
+        check_region3_f32(&mut rng, space);
+        check_region3_f64(&mut rng, space);
     }
 }
 

@@ -5,7 +5,7 @@ use halo_gpu::case::{Problem, registry};
 use halo_gpu::wave3d::{Layer, Wave3d, problem};
 use halo_gpu::{Axis, Boundary, Device, Error, Field3, Grid3, Shape3};
 use halo_tests::property::{awkward, cases};
-use halo_tests::{devices, for_each, rng, test_cases};
+use halo_tests::{devices, for_each, ptx, rng, test_cases};
 use proptest::prelude::*;
 use rand::RngExt;
 use std::f64::consts::TAU;
@@ -228,6 +228,23 @@ fn wrong_parameters_are_refused() {
             .start(&Device::cpu(), 0.1, velocity, fields)
             .unwrap_err();
         assert!(matches!(error, Error::ShapeMismatch { .. }), "{error}");
+    }
+}
+
+/// The past field is memory that the kernel writes, so its loads are not those for memory that
+/// nobody writes: one of a number, and two of a vector, in marches inside the field and at its rim.
+#[test]
+fn only_the_past_field_is_loaded_by_loads_of_written_memory() {
+    let kernels = registry::family("wave3d").unwrap().kernels;
+    assert!(!kernels.is_empty());
+    for target in ptx::TARGETS {
+        for_each("kernels", kernels, |entry| {
+            let body = ptx::entry(ptx::text(target), entry.name);
+            let [all, readonly] = ["ld.global", "ld.global.nc"].map(|it| ptx::count(&body, it));
+            let vectors = ["ld.global.v4", "ld.global.v2"].map(|it| ptx::count(&body, it));
+            assert!(readonly > 3);
+            assert_eq!((all - readonly, vectors.iter().sum::<usize>()), (3, 2));
+        });
     }
 }
 

@@ -92,7 +92,11 @@ impl<T: Real, const INPUTS: usize> Layout<T, INPUTS> {
     pub fn place(&self, field: usize, axis: usize, place: i32) -> Place {
         let n = self.extents[axis] as i32;
         // Without branches: an image is also looked up for a place on the axis, but not used.
+        // equivalent mutant (comparison): place 0 is on the axis
+        // equivalent mutant (literal): as above
         let side = usize::from(place >= 0);
+        // equivalent mutant (comparison): as above
+        // equivalent mutant (literal: in `place < 0`): as above
         let m = if place < 0 { -1 - place } else { place - n };
         let image = self.images[field][2 * axis + side][m as usize % MAX_RADIUS];
         let stored = if (place as u32) < n as u32 {
@@ -233,8 +237,8 @@ mod tests {
             "other axes are as they were"
         );
         assert_eq!(
-            layout.place(0, 0, 2),
-            Place::Point(0),
+            layout.place(0, 0, -1),
+            Place::Point(1),
             "so are other fields"
         );
     }

@@ -32,9 +32,7 @@ impl<T: Real, const P: usize> Lanes<T, P> {
     #[inline(always)]
     pub(crate) fn of(f: impl Fn(usize) -> T) -> Self {
         let mut all = [T::ZERO; P];
-        if const { P > 0 } {
-            all[0] = f(0);
-        }
+        all[0] = f(0);
         if const { P > 1 } {
             all[1 % P] = f(1);
         }

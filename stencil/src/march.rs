@@ -214,6 +214,7 @@ impl<
         };
         // Places beyond the ends have a separate branch: a move into the registers of a load would
         // wait for the load. A field of radius 0 is never read beyond the ends.
+        // equivalent mutant (logic): a place in the field is its own image
         if Self::radius(field, Self::SLOW) == 0 || (slow as u32) < self.layout.extents[Self::SLOW] {
             return here(slow as u32);
         }
@@ -239,8 +240,8 @@ impl<
     /// The first element of a row.
     #[inline(always)]
     fn element(&self, j: u32, slow: u32) -> usize {
-        let within = if Self::SLOW == 1 { 0 } else { j * self.nx };
-        slow as usize * self.pitch as usize + within as usize
+        // In two dimensions j is 0.
+        slow as usize * self.pitch as usize + (j * self.nx) as usize
     }
 
     /// The value of a field in a row, at a place that may be beyond its ends: `row` is its first
@@ -269,42 +270,48 @@ impl<
     #[inline(always)]
     unsafe fn look_beside<const INSIDE: bool>(&mut self) {
         each!(FIELD < INPUTS, {
-            if const { Self::radius(FIELD, 0) > 0 } {
-                let row = self.element(self.j, self.slow);
-                let nx = self.nx as usize;
-                let i = self.i as usize;
-                let reach = const { Self::vectors(FIELD) * P };
-                // SAFETY: rows are whole vectors, and the conditions keep the loaded vectors in the
-                // row.
-                unsafe {
-                    if INSIDE || i >= reach {
-                        each!(V < Self::vectors(FIELD), {
-                            let from = self.inputs[FIELD].add(row + i - (V + 1) * P);
-                            let vector = T::load::<P>(from);
-                            each!(E < P, {
-                                self.west[FIELD][(V * P + E) % MAX_RADIUS] = vector[P - 1 - E];
-                            });
+            let row = self.element(self.j, self.slow);
+            let nx = self.nx as usize;
+            let i = self.i as usize;
+            let reach = const { Self::vectors(FIELD) * P };
+            // SAFETY: rows are whole vectors, and the conditions keep the loaded vectors in the
+            // row.
+            unsafe {
+                // equivalent mutant (guard: made `false`): one by one they have the same values
+                // equivalent mutant (logic): as above
+                // equivalent mutant (comparison): as above
+                if INSIDE || i >= reach {
+                    each!(V < Self::vectors(FIELD), {
+                        let from = self.inputs[FIELD].add(row + i - (V + 1) * P);
+                        let vector = T::load::<P>(from);
+                        each!(E < P, {
+                            // equivalent mutant (width: `MAX_RADIUS + 1`): the place is at most 7
+                            self.west[FIELD][(V * P + E) % MAX_RADIUS] = vector[P - 1 - E];
                         });
-                    } else {
-                        each!(M < Self::radius(FIELD, 0), {
-                            let place = i as i32 - 1 - M as i32;
-                            self.west[FIELD][M] = self.beside(FIELD, Ok(row), place);
+                    });
+                } else {
+                    each!(M < Self::radius(FIELD, 0), {
+                        let place = i as i32 - 1 - M as i32;
+                        self.west[FIELD][M] = self.beside(FIELD, Ok(row), place);
+                    });
+                }
+                // equivalent mutant (guard: made `false`): one by one they have the same values
+                // equivalent mutant (logic): as above
+                // equivalent mutant (comparison): as above
+                if INSIDE || i + P + reach <= nx {
+                    each!(V < Self::vectors(FIELD), {
+                        let from = self.inputs[FIELD].add(row + i + (V + 1) * P);
+                        let vector = T::load::<P>(from);
+                        each!(E < P, {
+                            // equivalent mutant (width: `MAX_RADIUS + 1`): the place is at most 7
+                            self.east[FIELD][(V * P + E) % MAX_RADIUS] = vector[E];
                         });
-                    }
-                    if INSIDE || i + P + reach <= nx {
-                        each!(V < Self::vectors(FIELD), {
-                            let from = self.inputs[FIELD].add(row + i + (V + 1) * P);
-                            let vector = T::load::<P>(from);
-                            each!(E < P, {
-                                self.east[FIELD][(V * P + E) % MAX_RADIUS] = vector[E];
-                            });
-                        });
-                    } else {
-                        each!(M < Self::radius(FIELD, 0), {
-                            let place = (i + P + M) as i32;
-                            self.east[FIELD][M] = self.beside(FIELD, Ok(row), place);
-                        });
-                    }
+                    });
+                } else {
+                    each!(M < Self::radius(FIELD, 0), {
+                        let place = (i + P + M) as i32;
+                        self.east[FIELD][M] = self.beside(FIELD, Ok(row), place);
+                    });
                 }
             }
         });
@@ -319,6 +326,7 @@ impl<
     #[inline(always)]
     unsafe fn look_around(&mut self) {
         each!(FIELD < INPUTS, {
+            // equivalent mutant (guard): `near` reads these rows only if they are `AHEAD`
             if const { Self::AHEAD } {
                 each!(M < Self::radius(FIELD, 1), {
                     const DISTANCE: isize = M as isize + 1;
@@ -342,6 +350,7 @@ impl<
     #[inline(always)]
     unsafe fn fill(&mut self, begin: i32) {
         each!(FIELD < INPUTS, {
+            // equivalent mutant (guard): `look_here` loads the value of a field of radius 0 again
             if const { Self::radius(FIELD, Self::SLOW) > 0 } {
                 // SAFETY: forwarded word for word.
                 unsafe {
@@ -366,9 +375,12 @@ impl<
     #[inline(always)]
     unsafe fn look_here(&mut self) {
         each!(FIELD < INPUTS, {
+            // equivalent mutant (guard): both loads return what is stored; tests/wave3d.rs finds the
+            // right one in the PTX
             if const { overwritten::<T, U, INPUTS, OUTPUTS>(FIELD).is_some() } {
                 // SAFETY: forwarded word for word.
                 self.window[FIELD][MAX_RADIUS] = unsafe { self.own(FIELD) };
+            // equivalent mutant (guard): the window of another field holds the same value
             } else if const { Self::radius(FIELD, Self::SLOW) == 0 } {
                 // SAFETY: forwarded word for word.
                 self.window[FIELD][MAX_RADIUS] = unsafe { self.column(FIELD, self.slow as i32) };
@@ -385,6 +397,7 @@ impl<
     unsafe fn next(&self, slow: i32) -> [Lanes<T, P>; INPUTS] {
         let mut next = [Lanes::splat(T::ZERO); INPUTS];
         each!(FIELD < INPUTS, {
+            // equivalent mutant (guard): `shift` takes the values of these fields alone
             if const { Self::radius(FIELD, Self::SLOW) > 0 } {
                 let place = slow + 1 + const { Self::radius(FIELD, Self::SLOW) } as i32;
                 // SAFETY: forwarded word for word.
@@ -405,6 +418,7 @@ impl<
             each!(M < Self::radius(FIELD, Self::SLOW), {
                 self.window[FIELD][MAX_RADIUS + M] = self.window[FIELD][MAX_RADIUS + M + 1];
             });
+            // equivalent mutant (guard): `look_here` loads the value of a field of radius 0 again
             if const { Self::radius(FIELD, Self::SLOW) > 0 } {
                 self.window[FIELD][const { MAX_RADIUS + Self::radius(FIELD, Self::SLOW) }] =
                     next[FIELD];
@@ -417,6 +431,7 @@ impl<
     #[inline(always)]
     fn row(&self, field: usize, dj: isize, ds: isize) -> Result<usize, T> {
         let mut slow = self.slow;
+        // equivalent mutant (guard): a place in the field is its own image
         if ds != 0 {
             match self
                 .layout
@@ -427,8 +442,10 @@ impl<
             }
         }
         let mut j = self.j;
-        if dj != 0 && INNER {
+        // equivalent mutant (guard: made `false`): a place in the field is its own image
+        if INNER {
             j = (self.j as i32 + dj as i32) as u32;
+        // equivalent mutant (guard): as above
         } else if dj != 0 {
             match self.layout.place(field, 1, self.j as i32 + dj as i32) {
                 Place::Point(stored) => j = stored,
@@ -470,6 +487,9 @@ impl<
                 #[inline(always)]
                 |e| {
                     let p = e as isize + di;
+                    // equivalent mutant (guard: made `false`): `beside` finds the same values
+                    // equivalent mutant (comparison: in `p >= 0`): as above
+                    // equivalent mutant (literal): as above
                     if p >= 0 && p < P as isize {
                         own[p as usize % P]
                     } else {
@@ -489,10 +509,12 @@ impl<
             |e| {
                 let p = e as isize + di;
                 if p < 0 {
+                    // equivalent mutant (width: `MAX_RADIUS + 1`): the place is at most 7
                     self.west[field][(-1 - p) as usize % MAX_RADIUS]
                 } else if p < P as isize {
                     own[p as usize % P]
                 } else {
+                    // equivalent mutant (width: `MAX_RADIUS + 1`): the place is at most 7
                     self.east[field][(p - P as isize) as usize % MAX_RADIUS]
                 }
             },
@@ -534,10 +556,15 @@ impl<
         if const { DI == 0 && (Self::SLOW == 1 || DJ == 0) } {
             let ds = const { if Self::SLOW == 1 { DJ } else { DK } };
             self.window[FIELD][(MAX_RADIUS as isize + ds) as usize]
+        // equivalent mutant (guard: made `false`): `value` takes the same way
         } else if const { DJ == 0 && DK == 0 } {
             self.along_x(FIELD, DI)
+        // equivalent mutant (guard: made `false`): `straight` loads the same values here
         } else if const { Self::AHEAD && DI == 0 && DK == 0 } {
+            // equivalent mutant (width): at most 4 rows on a side are `AHEAD`
+            // equivalent mutant (comparison): `DJ` is not 0
             self.rows[FIELD][(DJ.unsigned_abs() - 1) % MAX_RADIUS][usize::from(DJ > 0)]
+        // equivalent mutant (guard: made `false`): `value` loads the same values
         } else if const { DI == 0 } {
             // SAFETY: a `Thread` is only constructed for a thread in the field.
             unsafe { self.straight(FIELD, DJ, DK) }
@@ -607,10 +634,10 @@ pub unsafe fn step<T, U, const INPUTS: usize, const OUTPUTS: usize, const P: usi
     let slow = if in_plane { 1 } else { 2 };
     let begin = first[slow] + nth * layout.segment;
     let end = (begin + layout.segment).min(last[slow]);
+    // equivalent mutant (comparison: in `begin >= end`): a march of no step writes nothing
     if i >= last[0] || begin >= end || (!in_plane && j >= last[1]) {
         return;
     }
-    // equivalent mutant (guard): no point of theirs is written
     if region.is_some() && (i + P as u32 <= first[0] || (!in_plane && j < first[1])) {
         return;
     }
@@ -618,7 +645,7 @@ pub unsafe fn step<T, U, const INPUTS: usize, const OUTPUTS: usize, const P: usi
     let columns = region.map(|region| [region.first[0], region.end[0]]);
     // SAFETY: forwarded word for word; the thread is in the field.
     unsafe {
-        // equivalent mutant (guard): a place in the field is its own image
+        // equivalent mutant (guard: made `false`): a place in the field is its own image
         if const { U::DIMENSIONS == 2 } || (P > 1 && j >= radius && ny - j > radius) {
             march::<T, U, INPUTS, OUTPUTS, P, true>(
                 update,
@@ -711,18 +738,26 @@ unsafe fn march<
         thread.fill(begin as i32);
         let mut slow = begin;
         let reach = const { (furthest(&U::REACH, 0).div_ceil(P) * P) as u32 };
+        // equivalent mutant (comparison): one by one the values beside the points are the same
         let inside = i >= reach && nx - i >= P as u32 + reach;
         // Threads without a point in the columns are gone.
         let whole = match columns {
+            // equivalent mutant (comparison): a thread of one point has it in the columns, and a vector
+            // is the same point by point
             Some([from, to]) if P > 1 => i >= from && i + P as u32 <= to,
             _ => true,
         };
         while slow < end {
             thread.slow = slow;
             thread.i = forgotten(i);
+            // equivalent mutant (guard): the value stays the same
+            // equivalent mutant (comparison): as above
+            // equivalent mutant (literal): as above
             if U::DIMENSIONS == 3 {
                 thread.j = forgotten(j);
             }
+            // equivalent mutant (guard: made `true`): after the last step nobody reads them
+            // equivalent mutant (comparison): as above
             let next = if slow + 1 < end {
                 thread.next(slow as i32)
             } else {
@@ -730,6 +765,7 @@ unsafe fn march<
             };
             thread.look_here();
             thread.look_around();
+            // equivalent mutant (guard: made `false`): one by one they have the same values
             if inside {
                 thread.look_beside::<true>();
             } else {

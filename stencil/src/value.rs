@@ -118,6 +118,8 @@ struct Vector2(f64, f64);
 unsafe fn read<V: Copy, const READONLY: bool>(from: *const V) -> V {
     // SAFETY: as the caller promises.
     unsafe {
+        // equivalent mutant (guard): both return what is stored; tests/wave3d.rs finds the right one in
+        // the PTX
         if READONLY {
             load_readonly(from)
         } else {

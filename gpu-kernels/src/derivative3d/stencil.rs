@@ -256,6 +256,19 @@ pub(super) unsafe fn march<P: Points<Point = f32>, const STEP: usize>(
     }
 }
 
+/// The place in its row of a point of a field of `points` points in rows of `nx`; any place for a
+/// point beyond the field.
+#[inline(always)]
+pub(super) fn place_of(point: usize, points: usize, nx: u32) -> u32 {
+    // equivalent mutant (guard: made `false`): the remainder of 64 bits is the same, but slower
+    // equivalent mutant (comparison): as above
+    if points <= u32::MAX as usize {
+        point as u32 % nx
+    } else {
+        (point % nx as usize) as u32
+    }
+}
+
 /// The first vector of this thread and, for each of its [`X_VECTORS`] vectors, the place of its
 /// first point in the row. The field, `points` points in rows of `nx`, is a sequence of vectors;
 /// block b has the vectors from `b * X_BLOCK * X_VECTORS` on.
@@ -265,12 +278,7 @@ pub(super) fn x_places<V: Points>(points: usize, nx: u32) -> (usize, [u32; X_VEC
     let first = thread::block_idx_x() as usize * (X_BLOCK as usize * X_VECTORS)
         + thread::thread_idx_x() as usize;
     let mut places = [0; X_VECTORS];
-    places[0] = if points <= u32::MAX as usize {
-        // Wraps only if the vector is beyond the last.
-        (first as u32).wrapping_mul(count) % nx
-    } else {
-        (first * V::COUNT % nx as usize) as u32
-    };
+    places[0] = place_of(first * V::COUNT, points, nx);
     // The distance to the thread's next vector, modulo whole rows.
     let step = X_BLOCK * count % nx;
     unrolled::<X_VECTORS>(|r| {
@@ -304,4 +312,27 @@ pub(super) fn x_derivative(
 pub(super) unsafe fn gather(first: *const f32) -> Vector4 {
     // SAFETY: as the caller promises.
     Vector4::of(|e| unsafe { load_readonly(first.add(e)) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_those_in_the_row_in_fields_of_any_size() {
+        let check = |row: usize, place: usize, nx: u32, rows: usize| {
+            let point = row * nx as usize + place;
+            let got = place_of(point, rows * nx as usize, nx);
+            assert_eq!(got as usize, place, "point {point} of {rows} rows of {nx}");
+        };
+        for nx in [7, 500, 1 << 20, (1 << 31) - 65] {
+            let last = nx as usize - 1;
+            check(0, last, nx, 1);
+            for rows in [2, 8, 9000, 1 << 31] {
+                check(rows - 1, 0, nx, rows);
+                check(rows - 1, last, nx, rows);
+                check(rows / 2, 4, nx, rows);
+            }
+        }
+    }
 }

@@ -16,7 +16,9 @@
 //! Predicted: near the speed of [`x_vector`](super::x_vector) in long rows, less in short ones: in
 //! rows of 8 points all points are computed one by one.
 
-use super::stencil::{RADIUS, X_BLOCK, X_VECTORS, image, weighted_sum, x_derivative, x_places};
+use super::stencil::{
+    RADIUS, X_BLOCK, X_VECTORS, image, place_of, weighted_sum, x_derivative, x_places,
+};
 use crate::loops::{keep_rolled, unrolled};
 use crate::vector::{Points, Vector4, WARP, from_lanes};
 use cuda_std::cache::{load_readonly, store_streaming};
@@ -51,11 +53,13 @@ pub unsafe fn derivative3d_x_unaligned4(
     weights: [f32; RADIUS],
 ) {
     const COUNT: usize = Vector4::COUNT;
+    // equivalent mutant (width: `RADIUS + 1`): either way to compute a point gives the same value
     let radius = RADIUS as u32;
     let lane = thread::thread_idx_x() % WARP;
     let (first, places) = x_places::<Vector4>(points, nx);
     let point = |r: usize| COUNT * (first + r * X_BLOCK as usize);
     let source = |point: usize| {
+        // equivalent mutant (comparison): one by one they have the same values
         if point + COUNT <= points {
             // SAFETY: four points of the field, a multiple of four from its start.
             return unsafe { load_readonly(f.add(point).cast::<Vector4>()) };
@@ -76,9 +80,11 @@ pub unsafe fn derivative3d_x_unaligned4(
     let mut behind = own;
     unrolled::<X_VECTORS>(|r| own[r] = source(point(r)));
     unrolled::<X_VECTORS>(|r| {
+        // equivalent mutant (literal: in `point(r) > 0`): it is a multiple of 4
         if lane == 0 && point(r) > 0 {
             before[r] = source(point(r) - COUNT);
         }
+        // equivalent mutant (guard): other lanes do not read theirs
         if lane == WARP - 1 {
             behind[r] = source(point(r) + COUNT);
         }
@@ -94,15 +100,20 @@ pub unsafe fn derivative3d_x_unaligned4(
         }
         let value = x_derivative(weights, left, own[r], right);
         let place = places[r];
+        // equivalent mutant (comparison): the first 4 points of a row are not stored here
         if point(r) < points {
-            // equivalent mutant (comparison): the other branch stores the same points
+            // equivalent mutant (guard: made `false`): the other branch stores the same points
+            // equivalent mutant (comparison): as above
             if place >= radius && place + COUNT as u32 + radius <= nx {
                 // SAFETY: four points of one row, which no other thread writes.
                 unsafe { store_streaming(df.add(point(r)).cast::<Vector4>(), value) };
             } else {
                 unrolled::<COUNT>(|e| {
                     let i = place + e as u32;
-                    // equivalent mutant (arithmetic): the next row's points are near its beginning
+                    // equivalent mutant (arithmetic): the next row's points are near its beginning, and not
+                    // stored here
+                    // equivalent mutant (guard: made `false`): as above
+                    // equivalent mutant (comparison): as above
                     let i = if i >= nx { i - nx } else { i };
                     if i >= radius && i + radius < nx {
                         // SAFETY: the point is inside a row, and so in the field; the loop below
@@ -119,24 +130,23 @@ pub unsafe fn derivative3d_x_unaligned4(
     let begin = thread::block_idx_x() as usize * per_block;
     let len = per_block.min(points - begin) as u32;
     // The place of the block's first point in its row.
-    let offset = if points <= u32::MAX as usize {
-        begin as u32 % nx
-    } else {
-        // equivalent mutant (arithmetic): tests have memory only for fields below 2³² points, which
-        // do not reach this
-        (begin % nx as usize) as u32
-    };
+    let offset = place_of(begin, points, nx);
     // The number of rows with points in this block, and the points near the ends of each row:
     // `radius` at either end, or the whole row if it is shorter.
     let rows = (offset + len).div_ceil(nx);
+    // equivalent mutant (literal): points that are also stored above get the same value
     let ends = nx.min(2 * radius);
     let mut nth = thread::thread_idx_x();
+    // equivalent mutant (comparison): row number `rows` begins behind the block's part
     while nth < rows * ends {
         keep_rolled();
         let (row, end) = (nth / ends, nth % ends);
         let i = if end < radius { end } else { nx - ends + end };
         // The distance from the first point of the first row.
         let from_row = row * nx + i;
+        // equivalent mutant (guard): points of other blocks get the same value from both
+        // equivalent mutant (logic): as above
+        // equivalent mutant (comparison: in `from_row < offset + len`): as above
         if from_row >= offset && from_row < offset + len {
             let row = begin + (row * nx) as usize - offset as usize;
             let at = |i: i32| {
@@ -150,6 +160,7 @@ pub unsafe fn derivative3d_x_unaligned4(
             // thread here.
             unsafe { store_streaming(df.add(row + i as usize), value) };
         }
+        // equivalent mutant (width: `X_BLOCK - 1`): points that two threads store get the same value
         nth += X_BLOCK;
     }
 }

@@ -89,11 +89,13 @@ pub unsafe fn derivative3d_x_vector4(
                 let point = v * Vector4::COUNT;
                 if begins(r) {
                     before[r] = gather(f.add(point + period - Vector4::COUNT));
+                // equivalent mutant (guard): other lanes do not read theirs
                 } else if lane == 0 {
                     before[r] = load_readonly(source.add(v - 1));
                 }
                 if ends(r) {
                     behind[r] = gather(f.add(point + Vector4::COUNT - period));
+                // equivalent mutant (guard): as above
                 } else if lane == WARP - 1 {
                     behind[r] = load_readonly(source.add(v + 1));
                 }
