@@ -241,7 +241,8 @@ impl<
     #[inline(always)]
     fn element(&self, j: u32, slow: u32) -> usize {
         // In two dimensions j is 0.
-        slow as usize * self.pitch as usize + (j * self.nx) as usize
+        let within = j * self.nx;
+        slow as usize * self.pitch as usize + within as usize
     }
 
     /// The value of a field in a row, at a place that may be beyond its ends: `row` is its first
@@ -270,48 +271,51 @@ impl<
     #[inline(always)]
     unsafe fn look_beside<const INSIDE: bool>(&mut self) {
         each!(FIELD < INPUTS, {
-            let row = self.element(self.j, self.slow);
-            let nx = self.nx as usize;
-            let i = self.i as usize;
-            let reach = const { Self::vectors(FIELD) * P };
-            // SAFETY: rows are whole vectors, and the conditions keep the loaded vectors in the
-            // row.
-            unsafe {
-                // equivalent mutant (guard: made `false`): one by one they have the same values
-                // equivalent mutant (logic): as above
-                // equivalent mutant (comparison): as above
-                if INSIDE || i >= reach {
-                    each!(V < Self::vectors(FIELD), {
-                        let from = self.inputs[FIELD].add(row + i - (V + 1) * P);
-                        let vector = T::load::<P>(from);
-                        each!(E < P, {
-                            // equivalent mutant (width: `MAX_RADIUS + 1`): the place is at most 7
-                            self.west[FIELD][(V * P + E) % MAX_RADIUS] = vector[P - 1 - E];
+            // equivalent mutant (guard): of a field of radius 0 nothing is loaded
+            if const { Self::radius(FIELD, 0) > 0 } {
+                let row = self.element(self.j, self.slow);
+                let nx = self.nx as usize;
+                let i = self.i as usize;
+                let reach = const { Self::vectors(FIELD) * P };
+                // SAFETY: rows are whole vectors, and the conditions keep the loaded vectors in the
+                // row.
+                unsafe {
+                    // equivalent mutant (guard: made `false`): one by one they have the same values
+                    // equivalent mutant (logic): as above
+                    // equivalent mutant (comparison): as above
+                    if INSIDE || i >= reach {
+                        each!(V < Self::vectors(FIELD), {
+                            let from = self.inputs[FIELD].add(row + i - (V + 1) * P);
+                            let vector = T::load::<P>(from);
+                            each!(E < P, {
+                                // equivalent mutant (width: `MAX_RADIUS + 1`): the place is at most 7
+                                self.west[FIELD][(V * P + E) % MAX_RADIUS] = vector[P - 1 - E];
+                            });
                         });
-                    });
-                } else {
-                    each!(M < Self::radius(FIELD, 0), {
-                        let place = i as i32 - 1 - M as i32;
-                        self.west[FIELD][M] = self.beside(FIELD, Ok(row), place);
-                    });
-                }
-                // equivalent mutant (guard: made `false`): one by one they have the same values
-                // equivalent mutant (logic): as above
-                // equivalent mutant (comparison): as above
-                if INSIDE || i + P + reach <= nx {
-                    each!(V < Self::vectors(FIELD), {
-                        let from = self.inputs[FIELD].add(row + i + (V + 1) * P);
-                        let vector = T::load::<P>(from);
-                        each!(E < P, {
-                            // equivalent mutant (width: `MAX_RADIUS + 1`): the place is at most 7
-                            self.east[FIELD][(V * P + E) % MAX_RADIUS] = vector[E];
+                    } else {
+                        each!(M < Self::radius(FIELD, 0), {
+                            let place = i as i32 - 1 - M as i32;
+                            self.west[FIELD][M] = self.beside(FIELD, Ok(row), place);
                         });
-                    });
-                } else {
-                    each!(M < Self::radius(FIELD, 0), {
-                        let place = (i + P + M) as i32;
-                        self.east[FIELD][M] = self.beside(FIELD, Ok(row), place);
-                    });
+                    }
+                    // equivalent mutant (guard: made `false`): one by one they have the same values
+                    // equivalent mutant (logic): as above
+                    // equivalent mutant (comparison): as above
+                    if INSIDE || i + P + reach <= nx {
+                        each!(V < Self::vectors(FIELD), {
+                            let from = self.inputs[FIELD].add(row + i + (V + 1) * P);
+                            let vector = T::load::<P>(from);
+                            each!(E < P, {
+                                // equivalent mutant (width: `MAX_RADIUS + 1`): the place is at most 7
+                                self.east[FIELD][(V * P + E) % MAX_RADIUS] = vector[E];
+                            });
+                        });
+                    } else {
+                        each!(M < Self::radius(FIELD, 0), {
+                            let place = (i + P + M) as i32;
+                            self.east[FIELD][M] = self.beside(FIELD, Ok(row), place);
+                        });
+                    }
                 }
             }
         });
@@ -646,6 +650,10 @@ pub unsafe fn step<T, U, const INPUTS: usize, const OUTPUTS: usize, const P: usi
     // SAFETY: forwarded word for word; the thread is in the field.
     unsafe {
         // equivalent mutant (guard: made `false`): a place in the field is its own image
+        // equivalent mutant (logic: in `const {`): as above
+        // equivalent mutant (comparison: in `j >= radius`): as above
+        // equivalent mutant (comparison: in `P > 1`): in the field also single points find theirs
+        // equivalent mutant (literal): as above
         if const { U::DIMENSIONS == 2 } || (P > 1 && j >= radius && ny - j > radius) {
             march::<T, U, INPUTS, OUTPUTS, P, true>(
                 update,
@@ -742,8 +750,8 @@ unsafe fn march<
         let inside = i >= reach && nx - i >= P as u32 + reach;
         // Threads without a point in the columns are gone.
         let whole = match columns {
-            // equivalent mutant (comparison): a thread of one point has it in the columns, and a vector
-            // is the same point by point
+            // equivalent mutant (comparison): a thread of one point has it in the columns, and a
+            // vector is the same point by point
             Some([from, to]) if P > 1 => i >= from && i + P as u32 <= to,
             _ => true,
         };

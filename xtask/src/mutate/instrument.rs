@@ -64,7 +64,8 @@ impl Instrumented {
                 mutants.push((*number, before..output.text.len()));
                 output.text.push_str(" } else ");
             }
-            output.text.push_str("{ ");
+            // In parentheses: `const { A } || b` at the start of a block would be two statements.
+            output.text.push_str("{ (");
             output.open.push((range.end, output.places.len()));
             output.places.push(Place {
                 whole: start..start,
@@ -126,7 +127,7 @@ impl Output<'_> {
             }
             self.open.pop();
             self.copy_to(end);
-            self.text.push_str(" })");
+            self.text.push_str(") })");
             self.places[place].whole.end = self.text.len();
         }
     }
@@ -232,9 +233,15 @@ mod tests {
         assert_eq!(
             text,
             "fn f() { (if crate::halo_mutation::is(1) { (a + b) <= (c) } else { \
-             (if crate::halo_mutation::is(0) { (a) - (b) } else { a + b }) < c }) }"
+             ((if crate::halo_mutation::is(0) { (a) - (b) } else { (a + b) }) < c) }) }"
         );
         syn::parse_file(&text).unwrap();
+    }
+
+    #[test]
+    fn an_expression_that_begins_with_a_block_stays_one() {
+        let text = instrument("fn f() { if const { A } || b { g() } }").text;
+        assert!(text.contains("else { (const { A } || b) }"), "{text}");
     }
 
     #[test]
@@ -243,7 +250,7 @@ mod tests {
         assert_eq!(
             text,
             "fn f() { g((if crate::halo_mutation::is(0) { (RADIUS + 1) } else \
-             if crate::halo_mutation::is(1) { (RADIUS - 1) } else { RADIUS })) }"
+             if crate::halo_mutation::is(1) { (RADIUS - 1) } else { (RADIUS) })) }"
         );
     }
 
@@ -268,10 +275,10 @@ mod tests {
             let start = text[start..]
                 .rfind("(if crate::halo_mutation")
                 .map_or(start, |at| start + at);
-            let open = text[start..].find("else { ").unwrap() + start + "else { ".len();
-            let close = text[open..].find(" })").unwrap() + open;
+            let open = text[start..].find("else { (").unwrap() + start + "else { (".len();
+            let close = text[open..].find(") })").unwrap() + open;
             let kept = text[open..close].to_owned();
-            text.replace_range(start..close + " })".len(), &kept);
+            text.replace_range(start..close + ") })".len(), &kept);
         }
         assert_eq!(text, source);
     }
@@ -285,7 +292,7 @@ mod tests {
         };
         assert_eq!(instrumented.to_blame(&at("(a) - (b)")), [0]);
         assert_eq!(instrumented.to_blame(&at("(a + b) <= (c)")), [1]);
-        assert_eq!(instrumented.to_blame(&at("a + b })")), [0]);
+        assert_eq!(instrumented.to_blame(&at("a + b) })")), [0]);
         assert_eq!(instrumented.to_blame(&at("fn f")), Vec::<u32>::new());
     }
 
