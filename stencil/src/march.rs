@@ -650,7 +650,7 @@ pub unsafe fn step<T, U, const INPUTS: usize, const OUTPUTS: usize, const P: usi
     // SAFETY: forwarded word for word; the thread is in the field.
     unsafe {
         // equivalent mutant (guard: made `false`): a place in the field is its own image
-        // equivalent mutant (logic: in `const {`): as above
+        // equivalent mutant (logic: `||` made): as above
         // equivalent mutant (comparison: in `j >= radius`): as above
         // equivalent mutant (comparison: in `P > 1`): in the field also single points find theirs
         // equivalent mutant (literal): as above
