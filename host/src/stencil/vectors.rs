@@ -36,7 +36,8 @@ const SHORT: usize = 2;
 pub(super) const RUN: usize = 4096;
 const RUN_WITH_WINDOWS: usize = 1024;
 
-/// Points from a vector to what is fetched while it is computed.
+/// Points from a vector to what is fetched while it is computed, in space. In the plane that takes
+/// longer than it saves.
 const AHEAD: usize = 256;
 
 /// The number of values of a field that an update reads. Offsets are along x, within a plane, and
@@ -542,8 +543,10 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Run<'_, '_, S, T, U, INPUTS> {
         let mut i = begin;
         while i < end {
             let next = i + lanes;
-            self.prefetch(values, first + i + AHEAD, out);
-            self.prefetch(values, first + next + AHEAD, out);
+            if U::DIMENSIONS == 3 {
+                self.prefetch(values, first + i + AHEAD, out);
+                self.prefetch(values, first + next + AHEAD, out);
+            }
             let results = self.vector(values, [first + i, first_x + i], out);
             let results_next = self.vector(values, [first + next, first_x + next], out);
             put::<S, T, OUTPUTS>(out, first + i, results);
