@@ -1100,7 +1100,7 @@ mod tests {
                 scratch_bytes: [2 << 10, 20 << 10, 200 << 10][below(3)],
                 tile_bytes: below(20 << 10),
                 // All threads, or one: then small fields, too, are taken through several steps.
-                points_per_thread: [1 << 8, 1 << 20][below(2)],
+                points_per_thread: [1 << 8, 1 << 20, 1 << 20][below(3)],
             };
             let steps = [1, 2, 3, 5, 7, 11, 17][below(7)];
             let is_several = match case % 4 {
@@ -1116,7 +1116,6 @@ mod tests {
 
     #[test]
     fn every_thread_has_a_piece_of_a_pass() {
-        let threads = threads::worth(usize::MAX, 1);
         for extents in [
             [256, 64, 1],
             [256, 256, 1],
@@ -1124,26 +1123,25 @@ mod tests {
             [96, 40, 200],
             [128; 3],
         ] {
-            let limits = Limits::default();
-            let depth_and_pieces = match extents[2] {
-                1 => pieces_of::<2>(extents, limits),
-                _ => pieces_of::<3>(extents, limits),
+            let cut = match extents[2] {
+                1 => deepest_cut::<2>(extents),
+                _ => deepest_cut::<3>(extents),
             };
-            let (depth, pieces) = depth_and_pieces;
             assert!(
-                depth == 1 || pieces >= threads,
-                "{extents:?}: {pieces} pieces of {depth} steps for {threads} threads"
+                cut.depth == 1 || cut.pieces() >= cut.threads,
+                "{extents:?}: {} pieces for {} threads",
+                cut.pieces(),
+                cut.threads
             );
         }
     }
 
-    /// The number of steps of the longest pass, and the number of its pieces.
-    fn pieces_of<const D: usize>(extents: [usize; 3], limits: Limits) -> (usize, usize) {
+    /// The division of passes of as many steps as possible.
+    fn deepest_cut<const D: usize>(extents: [usize; 3]) -> Cut {
         let layout = Layout::<f32, 3>::new(extents.map(|extent| extent as u32), 1);
         let ends = [[[Boundary::Neumann; 2]; D]; 3];
-        let passes = Passes::new(layout, &ends, limits).unwrap();
-        let depth = passes.depth::<Mixing<D>, 2>(usize::MAX);
-        (depth, passes.cut::<Mixing<D>, 2>(depth).pieces())
+        let passes = Passes::new(layout, &ends, Limits::default()).unwrap();
+        passes.cut::<Mixing<D>, 2>(passes.depth::<Mixing<D>, 2>(usize::MAX))
     }
 
     /// A sum of all points up to 8 away, and the past. `OVER`: it is written over the past.
