@@ -1,9 +1,9 @@
-//! Non-temporal stores: they write results past the processor's caches.
+//! What goes past the processor's caches, and what is fetched into them early.
 //!
 //! An ordinary store first reads its cache line, so a result costs two memory transfers and
 //! displaces input from the cache. That is right for a result that is read again soon, and wrong
 //! for one that is too large to stay in a cache. [`streamed`] stores such results in whole lines,
-//! which the processor writes without reading them.
+//! which the processor writes without reading them. [`prefetch`] fetches what is read soon.
 
 use crate::simd::{Formula, InVectors, Value, dispatched, fill, vector_at};
 use bytemuck::Pod;
@@ -79,6 +79,20 @@ fn cache_sizes() -> &'static [usize] {
         };
         (0..8).map_while(size).collect()
     })
+}
+
+/// Fetches the cache line of element `at`, which may be beyond the end of `row`, for a later read.
+#[inline(always)]
+pub(crate) fn prefetch<T>(row: &[T], at: usize) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+
+        // SAFETY: every x86-64 has SSE, and a prefetch is valid at any address: it never faults.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(row.as_ptr().wrapping_add(at).cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (row, at);
 }
 
 /// The permission to store non-temporally into memory that stays borrowed until the stores are

@@ -17,7 +17,7 @@ pub(super) enum What {
     Elements(Operation),
     Squares,
     Dot,
-    Place,
+    Argmin,
 }
 
 impl What {
@@ -28,7 +28,7 @@ impl What {
         Self::Elements(Operation::Max),
         Self::Squares,
         Self::Dot,
-        Self::Place,
+        Self::Argmin,
     ];
 
     /// The name of the port's row.
@@ -37,7 +37,7 @@ impl What {
             Self::Elements(operation) => operation.name(),
             Self::Squares => "sum of squares",
             Self::Dot => "dot product",
-            Self::Place => "place of the min",
+            Self::Argmin => "argmin",
         }
     }
 
@@ -46,7 +46,7 @@ impl What {
             Self::Elements(operation) => operation.kernel::<T>(),
             Self::Squares => Moment::Second.kernel::<T>(),
             Self::Dot => dot_kernel::<T>(),
-            Self::Place => Extremum::Min.kernel::<T>(),
+            Self::Argmin => Extremum::Min.kernel::<T>(),
         }
     }
 }
@@ -102,7 +102,7 @@ impl<T: Sample + 'static> Row for Whole<T> {
         self.input.fill(device, self.n)?;
         let copy = match self.what {
             What::Dot => Some(self.input.values().try_clone()?),
-            What::Elements(_) | What::Squares | What::Place => None,
+            What::Elements(_) | What::Squares | What::Argmin => None,
         };
         Ok(Box::new(Ready {
             what: self.what,
@@ -153,7 +153,7 @@ impl<T: Sample + 'static> Prepared for Ready<T> {
                 let error = T::off_dot(product, input.squares, input.wrapped_squares);
                 (error, if T::HALF_ULP == 0.0 { 0.0 } else { bound })
             }
-            What::Place => (self.place.to_vec()?[0].abs_diff(input.place) as f64, 0.0),
+            What::Argmin => (self.place.to_vec()?[0].abs_diff(input.place) as f64, 0.0),
         };
         Ok(off_by(error, bound))
     }
@@ -170,7 +170,7 @@ impl<T: Sample + 'static> Prepared for Ready<T> {
                 let copy = self.copy.as_ref().unwrap_or(&values);
                 self.plan.dot_into(&values, copy, &mut self.product)
             }
-            What::Place => self.plan.argmin_into(&values, &mut self.place),
+            What::Argmin => self.plan.argmin_into(&values, &mut self.place),
         }
     }
 
@@ -186,7 +186,7 @@ impl<T: Sample + 'static> Prepared for Ready<T> {
         match self.what {
             What::Elements(operation) => by_cub(operation, &self.input),
             What::Squares | What::Dot => None,
-            What::Place => place_by_cub(&self.input),
+            What::Argmin => place_by_cub(&self.input),
         }
     }
 }
@@ -203,7 +203,7 @@ fn in_cpp<T: Sample + 'static>(what: What, input: &Shared<T>) -> Result<Option<J
         What::Elements(Operation::Max) => return Ok(None),
         What::Squares => ("squares", &["blocked"]),
         What::Dot => ("dot", &["blocked"]),
-        What::Place => ("argmin", &["blocked"]),
+        What::Argmin => ("argmin", &["blocked"]),
     };
     let n = input.values().len();
     let elements = || -> Result<Option<Array>, Error> {
@@ -220,7 +220,7 @@ fn in_cpp<T: Sample + 'static>(what: What, input: &Shared<T>) -> Result<Option<J
     }
     let output = match what {
         What::Elements(_) => T::in_cpp(vec![T::POISON]),
-        What::Squares | What::Dot | What::Place => None,
+        What::Squares | What::Dot | What::Argmin => None,
     };
     let input = input.clone();
     Ok(Some(Job {
@@ -245,7 +245,7 @@ fn in_cpp<T: Sample + 'static>(what: What, input: &Shared<T>) -> Result<Option<J
                 What::Squares | What::Dot => {
                     off_by(result - input.squares, relative * input.squares)
                 }
-                What::Place => off_by(result - input.place as f64, 0.0),
+                What::Argmin => off_by(result - input.place as f64, 0.0),
             })
         }),
     }))

@@ -140,6 +140,12 @@ impl Geometry {
         }
     }
 
+    /// The least rows and planes of a piece in passes of `depth` steps.
+    fn thick(&self, depth: usize) -> [usize; 2] {
+        self.radii
+            .map(|radius| (THICK * radius * (depth - 1)).max(1))
+    }
+
     /// The number of planes of a level that are kept.
     const fn kept(&self) -> usize {
         2 * self.radii[1] + 1
@@ -192,9 +198,7 @@ impl Cut {
             1 => 1,
             threads => threads * PIECES_PER_THREAD,
         };
-        let [thick_rows, thick_planes] = geometry
-            .radii
-            .map(|radius| (THICK * radius * (depth - 1)).max(1));
+        let [thick_rows, thick_planes] = geometry.thick(depth);
         // In a single plane only its rows can be divided among threads.
         let tile = match planes {
             1 => tile.min(rows.div_ceil(pieces).max(thick_rows)),
@@ -226,6 +230,11 @@ impl Cut {
             },
             windows: 0,
         }
+    }
+
+    fn pieces(&self) -> usize {
+        let [_, rows, planes] = self.geometry.extents;
+        rows.div_ceil(self.piece[0]) * planes.div_ceil(self.piece[1])
     }
 
     /// The elements of a thread's scratch.
@@ -322,60 +331,57 @@ impl<T: Number, const INPUTS: usize> Passes<T, INPUTS> {
         Ok(())
     }
 
-    /// The division of passes of at most `steps` steps, with the largest possible number of steps
-    /// per pass.
-    fn cut<U, const OUTPUTS: usize>(&self, steps: usize) -> Cut
+    /// The geometry of passes of `depth` steps and the widest tile of theirs whose levels all fit
+    /// into the scratch; `None` if such a tile would mostly compute what its neighbours compute.
+    fn tile<U, const OUTPUTS: usize>(&self, depth: usize) -> Option<(Geometry, usize)>
     where
         U: PointUpdate<T, INPUTS, OUTPUTS>,
     {
-        let (element, limits) = (size_of::<T>(), &self.limits);
+        let row = self.layout.extents[0] as usize * size_of::<T>();
         let geometry =
             |by_rows| Geometry::new(self.layout.extents, &U::REACH, self.dimensions, by_rows);
-        let cut = |geometry, depth, tile| {
-            let fields = ([INPUTS, OUTPUTS], U::OVER_PAST);
-            Cut {
-                windows: windows_len::<T, U, INPUTS, OUTPUTS>(self.layout.extents[0] as usize),
-                ..Cut::new(geometry, depth, tile, fields, element, limits)
-            }
-        };
-        let most = steps.min(limits.depth[self.dimensions - 2]);
-        if most > 1 && self.may_take_several::<U, OUTPUTS>() {
-            let row = OUTPUTS * self.layout.extents[0] as usize * element;
-            // The widest tile whose levels all fit into the scratch, in passes of `depth`.
-            let widest = |geometry: &Geometry, depth: usize| {
-                let rows = limits.scratch_bytes / (row * geometry.kept() * geometry.levels(depth));
-                rows.saturating_sub(2 * geometry.radii[0] * (depth - 1))
+        if depth == 1 {
+            let geometry = geometry(false);
+            let planes: usize = U::REACH.iter().map(|reach| 2 * reach.radius(2) + 1).sum();
+            let tile = match self.dimensions {
+                2 => usize::MAX,
+                _ => self.limits.tile_bytes / (planes * row),
             };
-            for by_rows in [false, true] {
-                let geometry = geometry(by_rows);
-                for depth in (2..=most).rev() {
-                    let tile = widest(&geometry, depth);
-                    let thick = (THICK * geometry.radii[0] * (depth - 1)).max(1);
-                    if tile >= thick.min(geometry.extents[1]) {
-                        return cut(geometry, depth, tile);
-                    }
-                    // Two axes have another division, which keeps fewer rows.
-                    if self.dimensions == 2 && !by_rows {
-                        break;
-                    }
-                }
-                if self.dimensions == 3 {
-                    break;
-                }
-            }
+            // The rows next to the tile are read too.
+            let tile = tile.saturating_sub(2 * geometry.radii[0]).max(4);
+            return Some((geometry, tile));
         }
-        let geometry = geometry(false);
-        let planes: usize = U::REACH.iter().map(|reach| 2 * reach.radius(2) + 1).sum();
-        let tile = match self.dimensions {
-            2 => usize::MAX,
-            _ => limits.tile_bytes / (planes * self.layout.extents[0] as usize * element),
+        // Two axes have another geometry, which keeps fewer rows.
+        let geometries: &[bool] = match self.dimensions {
+            2 => &[false, true],
+            _ => &[false],
         };
-        // The rows next to the tile are read too.
-        cut(
-            geometry,
-            1,
-            tile.saturating_sub(2 * geometry.radii[0]).max(4),
-        )
+        geometries.iter().find_map(|&by_rows| {
+            let geometry = geometry(by_rows);
+            let kept = OUTPUTS * geometry.kept() * geometry.levels(depth);
+            let margin = 2 * geometry.radii[0] * (depth - 1);
+            let tile = (self.limits.scratch_bytes / (row * kept)).saturating_sub(margin);
+            let thick = geometry.thick(depth)[0];
+            (tile >= thick.min(geometry.extents[1])).then_some((geometry, tile))
+        })
+    }
+
+    /// The division of passes of `depth` steps.
+    fn cut<U, const OUTPUTS: usize>(&self, depth: usize) -> Cut
+    where
+        U: PointUpdate<T, INPUTS, OUTPUTS>,
+    {
+        // Passes that have no tile are not made; they would need more memory.
+        let whole = (
+            Geometry::new(self.layout.extents, &U::REACH, self.dimensions, false),
+            usize::MAX,
+        );
+        let (geometry, tile) = self.tile::<U, OUTPUTS>(depth).unwrap_or(whole);
+        let fields = ([INPUTS, OUTPUTS], U::OVER_PAST);
+        Cut {
+            windows: windows_len::<T, U, INPUTS, OUTPUTS>(self.layout.extents[0] as usize),
+            ..Cut::new(geometry, depth, tile, fields, size_of::<T>(), &self.limits)
+        }
     }
 
     /// Whether a pass may take several steps: the outputs are the only changing fields, the
@@ -398,8 +404,17 @@ impl<T: Number, const INPUTS: usize> Passes<T, INPUTS> {
     where
         U: PointUpdate<T, INPUTS, OUTPUTS>,
     {
+        // Passes of more steps have fewer pieces, and each thread needs one.
+        let busy = |&depth: &usize| {
+            let cut = self.cut::<U, OUTPUTS>(depth);
+            self.tile::<U, OUTPUTS>(depth).is_some() && cut.pieces() >= cut.threads
+        };
+        let most = match self.may_take_several::<U, OUTPUTS>() {
+            true => steps.min(self.limits.depth[self.dimensions - 2]),
+            false => 1,
+        };
+        let most = (2..=most).rev().find(busy).unwrap_or(1);
         // Passes of equal depth, without a short one at the end.
-        let most = self.cut::<U, OUTPUTS>(steps).depth;
         steps.div_ceil(steps.div_ceil(most))
     }
 
@@ -408,7 +423,8 @@ impl<T: Number, const INPUTS: usize> Passes<T, INPUTS> {
     where
         U: PointUpdate<T, INPUTS, OUTPUTS>,
     {
-        let lent = self.lend(&self.cut::<U, OUTPUTS>(steps), OUTPUTS)?;
+        let cut = self.cut::<U, OUTPUTS>(self.depth::<U, OUTPUTS>(steps));
+        let lent = self.lend(&cut, OUTPUTS)?;
         self.scratches().extend(lent);
         Ok(())
     }
@@ -460,7 +476,6 @@ where
     U: PointUpdate<T, INPUTS, OUTPUTS>,
 {
     let cut = passes.cut::<U, OUTPUTS>(depth);
-    debug_assert_eq!(cut.depth, depth);
     let scratches = Mutex::new(passes.lend(&cut, OUTPUTS)?);
     let pieces: Vec<_> = pieces(&cut, outputs)
         .into_iter()
@@ -1084,7 +1099,8 @@ mod tests {
                 depth: [1 + below(9), 1 + below(5)],
                 scratch_bytes: [2 << 10, 20 << 10, 200 << 10][below(3)],
                 tile_bytes: below(20 << 10),
-                points_per_thread: 1 << 8,
+                // All threads, or one: then small fields, too, are taken through several steps.
+                points_per_thread: [1 << 8, 1 << 20, 1 << 20][below(3)],
             };
             let steps = [1, 2, 3, 5, 7, 11, 17][below(7)];
             let is_several = match case % 4 {
@@ -1096,6 +1112,36 @@ mod tests {
             several[case % 2] += usize::from(is_several);
         }
         assert!(several.iter().all(|&it| it > cases / 12), "{several:?}");
+    }
+
+    #[test]
+    fn every_thread_has_a_piece_of_a_pass() {
+        for extents in [
+            [256, 64, 1],
+            [256, 256, 1],
+            [64, 64, 64],
+            [96, 40, 200],
+            [128; 3],
+        ] {
+            let cut = match extents[2] {
+                1 => deepest_cut::<2>(extents),
+                _ => deepest_cut::<3>(extents),
+            };
+            assert!(
+                cut.depth == 1 || cut.pieces() >= cut.threads,
+                "{extents:?}: {} pieces for {} threads",
+                cut.pieces(),
+                cut.threads
+            );
+        }
+    }
+
+    /// The division of passes of as many steps as possible.
+    fn deepest_cut<const D: usize>(extents: [usize; 3]) -> Cut {
+        let layout = Layout::<f32, 3>::new(extents.map(|extent| extent as u32), 1);
+        let ends = [[[Boundary::Neumann; 2]; D]; 3];
+        let passes = Passes::new(layout, &ends, Limits::default()).unwrap();
+        passes.cut::<Mixing<D>, 2>(passes.depth::<Mixing<D>, 2>(usize::MAX))
     }
 
     /// A sum of all points up to 8 away, and the past. `OVER`: it is written over the past.

@@ -12,6 +12,7 @@
 
 use super::number::Number;
 use crate::simd::InVectors;
+use crate::streaming::prefetch;
 use halo_stencil::{
     Layout, MAX_BOX, MAX_RADIUS, Neighbourhood, Place, PointUpdate, Reach, furthest, overwritten,
 };
@@ -34,6 +35,10 @@ const SHORT: usize = 2;
 /// and those with windows fit with their windows.
 pub(super) const RUN: usize = 4096;
 const RUN_WITH_WINDOWS: usize = 1024;
+
+/// Points from a vector to what is fetched while it is computed, in space. In the plane that takes
+/// longer than it saves.
+const AHEAD: usize = 256;
 
 /// The number of values of a field that an update reads. Offsets are along x, within a plane, and
 /// along the slowest axis.
@@ -538,6 +543,10 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Run<'_, '_, S, T, U, INPUTS> {
         let mut i = begin;
         while i < end {
             let next = i + lanes;
+            if U::DIMENSIONS == 3 {
+                self.prefetch(values, first + i + AHEAD, out);
+                self.prefetch(values, first + next + AHEAD, out);
+            }
             let results = self.vector(values, [first + i, first_x + i], out);
             let results_next = self.vector(values, [first + next, first_x + next], out);
             put::<S, T, OUTPUTS>(out, first + i, results);
@@ -548,6 +557,23 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Run<'_, '_, S, T, U, INPUTS> {
             if let Some(results) = results {
                 put::<S, T, OUTPUTS>(out, first + i, results);
             }
+        }
+    }
+
+    /// Fetches what no earlier row or plane has read at element `at`.
+    #[inline(always)]
+    fn prefetch<V, const OUTPUTS: usize>(&self, values: &V, at: usize, out: &[&mut [T]; OUTPUTS])
+    where
+        V: Values<T>,
+        U: PointUpdate<T, INPUTS, OUTPUTS>,
+    {
+        for (field, reach) in U::REACH.iter().enumerate() {
+            let furthest = radii(*reach, U::DIMENSIONS)[2];
+            let row = match overwritten::<T, U, INPUTS, OUTPUTS>(field) {
+                Some(output) => &*out[output],
+                None => values.row(field, 0, furthest as isize),
+            };
+            prefetch(row, at);
         }
     }
 

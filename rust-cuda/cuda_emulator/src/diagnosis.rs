@@ -475,6 +475,25 @@ pub enum Diagnosis {
         accesses: Box<[RacingAccess; 2]>,
     },
 
+    /// As [`DataRace`](Self::DataRace), if neither access is volatile or atomic, which the program
+    /// does not tell because it has no debug information there.
+    #[error(
+        "kernel `{kernel}`: there may be a data race on element {element} of {memory}: {} and {}; \
+         whether they are volatile or atomic cannot be told without debug information: set \
+         `debug = \"line-tables-only\"` in the profile of this build and verify again",
+        accesses[0], accesses[1]
+    )]
+    PossibleDataRace {
+        /// The kernel's name.
+        kernel: &'static str,
+        /// The buffer or shared array.
+        memory: MemoryName,
+        /// Index of the element.
+        element: usize,
+        /// The two accesses, in the order of the run that was watched.
+        accesses: Box<[RacingAccess; 2]>,
+    },
+
     /// The system gave no memory for stacks, shared arrays or copies of buffers.
     #[error("kernel `{kernel}`: the system gave no memory for {what}: {reason}")]
     OutOfMemory {
@@ -601,6 +620,7 @@ impl Diagnosis {
             | Self::UninitialisedRead { .. }
             | Self::OrderDependent { .. }
             | Self::DataRace { .. }
+            | Self::PossibleDataRace { .. }
             | Self::OutOfMemory { .. } => None,
         }
     }
@@ -613,6 +633,7 @@ impl Diagnosis {
             | Self::UninitialisedRead { kernel, .. }
             | Self::OrderDependent { kernel, .. }
             | Self::DataRace { kernel, .. }
+            | Self::PossibleDataRace { kernel, .. }
             | Self::OutOfMemory { kernel, .. } => kernel,
             other => other.place().map_or("", |place| place.kernel),
         }
@@ -642,7 +663,8 @@ impl Diagnosis {
             Self::OutOfBounds { memory, .. }
             | Self::CanaryOverwritten { memory, .. }
             | Self::UseAfterFree { memory, .. }
-            | Self::DataRace { memory, .. } => Some(memory),
+            | Self::DataRace { memory, .. }
+            | Self::PossibleDataRace { memory, .. } => Some(memory),
             Self::UninitialisedRead { difference, .. }
             | Self::OrderDependent { difference, .. } => Some(&mut difference.memory),
             _ => None,

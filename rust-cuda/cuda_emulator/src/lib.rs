@@ -91,6 +91,7 @@
 //! | a stack overflow | [`StackOverflow`](Diagnosis::StackOverflow) | exact |
 //! | a read of shared memory that was never written, or of a `cp.async` destination not waited for | [`UninitialisedRead`](Diagnosis::UninitialisedRead) | by value, from [`verify`] |
 //! | two threads that access the same memory, one of them by a write, with nothing that orders them | [`DataRace`](Diagnosis::DataRace) | exact for the accesses watched, from [`verify`]; see below |
+//! | the same, without debug information | [`PossibleDataRace`](Diagnosis::PossibleDataRace) | volatile accesses are taken for plain ones |
 //! | a result that depends on the order: a missing barrier, a race between blocks | [`OrderDependent`](Diagnosis::OrderDependent) | by value, from [`verify`] |
 //! | an endless loop with barriers, warp operations, atomics or steps in it | [`NeverEnds`](Diagnosis::NeverEnds) | exact, by the step limit |
 //! | an endless loop without any | [`NeverEnds`](Diagnosis::NeverEnds) | exact, by the time limit |
@@ -130,7 +131,9 @@
 //! So a reported race is real, and others may remain: of threads that were not watched, in later
 //! blocks, after more accesses, or hidden by a missing fence. Statics that serve as shared memory
 //! in place, and textures, are not watched. Volatile accesses are recognised by the program's debug
-//! information; without it no race is reported.
+//! information (line tables are enough). Without it a race is reported as a
+//! [`PossibleDataRace`](Diagnosis::PossibleDataRace), and so are volatile accesses and atomic loads
+//! and stores without an order that is seen.
 //!
 //! `tests/races.rs` plants the races below. The column "Orders" is the comparison of results alone,
 //! one block at a time. The last column is what Compute Sanitizer's racecheck found in the same

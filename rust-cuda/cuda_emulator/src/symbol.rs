@@ -48,25 +48,24 @@ pub(crate) enum Manner {
     Plain,
     Volatile,
     Atomic,
-    /// There is no debug information.
-    Unknown,
 }
 
-/// The kind of the access that the instruction at `address` makes.
+/// The kind of the access that the instruction at `address` makes; `None` without debug
+/// information.
 #[cfg(traced)]
-pub(crate) fn manner(address: usize) -> Manner {
-    let mut manner = Manner::Unknown;
+pub(crate) fn manner(address: usize) -> Option<Manner> {
+    let mut manner = None;
     let address = ptr::without_provenance_mut::<c_void>(address.wrapping_add(1));
     backtrace::resolve(address, |symbol| {
         let name = symbol.name().map(|name| name.to_string());
         let named = |part| name.as_ref().is_some_and(|name| name.contains(part));
         let file = symbol.filename();
         if file.is_some_and(|file| file.ends_with("core/src/sync/atomic.rs")) {
-            manner = Manner::Atomic;
+            manner = Some(Manner::Atomic);
         } else if named("read_volatile") || named("write_volatile") {
-            manner = Manner::Volatile;
-        } else if manner == Manner::Unknown && symbol.lineno().is_some() {
-            manner = Manner::Plain;
+            manner = Some(Manner::Volatile);
+        } else if manner.is_none() && symbol.lineno().is_some() {
+            manner = Some(Manner::Plain);
         }
     });
     manner

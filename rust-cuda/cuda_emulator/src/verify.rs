@@ -110,8 +110,8 @@ pub enum Compare {
 /// Launches the kernel once watched, once for every order and once for every poison,
 /// each time from the same contents of the buffers, and compares the results.
 ///
-/// Finds what a single launch cannot: data races ([`Diagnosis::DataRace`]), in a run
-/// that watches the accesses of some threads; results that depend on the order of
+/// Finds what a single launch cannot: data races ([`Diagnosis::DataRace`]; without debug
+/// information [`Diagnosis::PossibleDataRace`]), in a run that watches the accesses of some threads; results that depend on the order of
 /// threads or blocks ([`Diagnosis::OrderDependent`]) and on memory that was never
 /// written ([`Diagnosis::UninitialisedRead`]). The last two are found by value: what
 /// never reaches a buffer is not found. Any other diagnosis of any of the runs is

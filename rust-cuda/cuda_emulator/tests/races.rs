@@ -409,6 +409,49 @@ fn some_planted_races_show_in_the_order_of_threads() {
     }
 }
 
+/// The variable that names the file of a child process.
+const COPY: &str = "HALO_RACES_COPY";
+
+#[test]
+#[ignore = "run by the test below, as a program without debug information"]
+fn child_without_debug_information() {
+    // Debug information is read from the program's file.
+    std::fs::remove_file(std::env::var_os(COPY).expect("the test below sets it")).unwrap();
+    for planted in PLANTED {
+        let diagnosis =
+            check(planted.grid, planted.threads, planted.kernel).expect_err(planted.name);
+        let message = diagnosis.to_string();
+        let Diagnosis::PossibleDataRace { memory, .. } = diagnosis else {
+            panic!("{}: {message}", planted.name);
+        };
+        assert_eq!(memory.name, planted.memory.1, "{}", planted.name);
+        for part in ["kernel `kernel`", "may be", "line-tables-only"] {
+            assert!(message.contains(part), "{message}");
+        }
+    }
+    // Locked additions, and accesses that barriers order, are what they are without it, too.
+    for name in ["atomic additions", "a tile with barriers, in a loop"] {
+        let &(_, grid, threads, kernel) = CORRECT.iter().find(|it| it.0 == name).unwrap();
+        check(grid, threads, kernel).expect(name);
+    }
+}
+
+#[test]
+fn without_debug_information_races_are_possible() {
+    let copy = std::env::temp_dir().join(format!("halo-races-{}", std::process::id()));
+    std::fs::copy(std::env::current_exe().unwrap(), &copy).unwrap();
+    let output = std::process::Command::new(&copy)
+        .args(["child_without_debug_information", "--exact", "--ignored"])
+        .env(COPY, &copy)
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.success() && text.contains("1 passed"),
+        "{text}"
+    );
+}
+
 /// Kernels without races: their accesses are ordered, or all threads write the same value.
 const CORRECT: &[(&str, u32, u32, Kernel)] = &[
     ("atomic additions", 8, 256, |_, out| {

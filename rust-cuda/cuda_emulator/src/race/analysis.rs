@@ -26,7 +26,8 @@ struct Touch<'a> {
     end: usize,
 }
 
-/// The race whose second access was the earliest.
+/// The race whose second access was the earliest; or that there may be one, where nothing tells
+/// volatile accesses from others.
 pub(crate) fn first_race(trace: &Trace, config: &LaunchConfig) -> Option<Diagnosis> {
     let accesses = trace.accesses();
     let mut operands = HashMap::new();
@@ -44,30 +45,22 @@ pub(crate) fn first_race(trace: &Trace, config: &LaunchConfig) -> Option<Diagnos
         trace,
         threads: config.block.iter().product(),
         touches: &touches,
+        unknown: Manner::Volatile,
         flags: None,
         manners: HashMap::new(),
         steps: STEPS,
     };
-    let mut pairs = PAIRS;
-    let mut found: Option<[&Touch<'_>; 2]> = None;
-    for touches in places.values() {
-        if !touches.iter().any(|touch| touch.writes) {
-            continue;
-        }
-        'place: for (i, second) in touches.iter().enumerate() {
-            for first in &touches[..i] {
-                let earlier = found.is_none_or(|[_, found]| second.access.time < found.access.time);
-                if !earlier || pairs == 0 {
-                    break 'place;
-                }
-                pairs -= 1;
-                if conflict(first, second) && !search.ordered(first, second) {
-                    found = Some([first, second]);
-                }
-            }
-        }
+    if let Some(pair) = search.first(&places) {
+        return Some(describe(trace, config, pair, false));
     }
-    found.map(|pair| describe(trace, config, pair))
+    if !search.manners.values().any(Option::is_none) {
+        return None;
+    }
+    search.unknown = Manner::Plain;
+    search.flags = None;
+    search.steps = STEPS;
+    let pair = search.first(&places)?;
+    Some(describe(trace, config, pair, true))
 }
 
 fn touch<'a>(access: &'a Access, operands: &mut HashMap<usize, Vec<Operand>>) -> Touch<'a> {
@@ -142,14 +135,44 @@ struct Search<'a> {
     /// Threads per block.
     threads: u32,
     touches: &'a [Touch<'a>],
+    /// What accesses are taken for of which the program does not tell.
+    unknown: Manner,
     /// Looked up when needed.
     flags: Option<Flags>,
-    /// The manner of each instruction.
-    manners: HashMap<usize, Manner>,
+    /// The manner of each instruction, if the program tells.
+    manners: HashMap<usize, Option<Manner>>,
     steps: usize,
 }
 
-impl Search<'_> {
+impl<'a> Search<'a> {
+    /// The race whose second access was the earliest, among the accesses of each place.
+    fn first(
+        &mut self,
+        places: &BTreeMap<Granule, Vec<&'a Touch<'a>>>,
+    ) -> Option<[&'a Touch<'a>; 2]> {
+        let mut pairs = PAIRS;
+        let mut found: Option<[&Touch<'_>; 2]> = None;
+        for touches in places.values() {
+            if !touches.iter().any(|touch| touch.writes) {
+                continue;
+            }
+            'place: for (i, second) in touches.iter().enumerate() {
+                for first in &touches[..i] {
+                    let earlier =
+                        found.is_none_or(|[_, found]| second.access.time < found.access.time);
+                    if !earlier || pairs == 0 {
+                        break 'place;
+                    }
+                    pairs -= 1;
+                    if conflict(first, second) && !self.ordered(first, second) {
+                        found = Some([first, second]);
+                    }
+                }
+            }
+        }
+        found
+    }
+
     /// Whether anything orders the second access after the first.
     fn ordered(&mut self, first: &Touch<'_>, second: &Touch<'_>) -> bool {
         let (a, b) = (first.access, second.access);
@@ -241,10 +264,9 @@ impl Search<'_> {
     /// recognised; a write is.
     fn find_flags(&mut self) -> Flags {
         let touches = self.touches;
-        let volatile = touches.iter().filter(|touch| {
-            // An access of unknown kind may be volatile.
-            matches!(self.manner(touch), Manner::Volatile | Manner::Unknown)
-        });
+        let volatile = touches
+            .iter()
+            .filter(|touch| self.manner(touch) == Manner::Volatile);
         let places: HashSet<_> = volatile.flat_map(granules).collect();
         let of_flag = |touch: &&Touch<'_>| {
             touch.reads && granules(touch).any(|place| places.contains(&place))
@@ -268,14 +290,19 @@ impl Search<'_> {
             return Manner::Plain;
         }
         let instruction = touch.access.instruction;
-        *self
-            .manners
+        self.manners
             .entry(instruction)
             .or_insert_with(|| symbol::manner(instruction))
+            .unwrap_or(self.unknown)
     }
 }
 
-fn describe(trace: &Trace, config: &LaunchConfig, [first, second]: [&Touch<'_>; 2]) -> Diagnosis {
+fn describe(
+    trace: &Trace,
+    config: &LaunchConfig,
+    [first, second]: [&Touch<'_>; 2],
+    possible: bool,
+) -> Diagnosis {
     let (memory, start) = trace.memory(first.access.memory);
     let racing = |touch: &Touch<'_>| {
         let access = touch.access;
@@ -300,10 +327,20 @@ fn describe(trace: &Trace, config: &LaunchConfig, [first, second]: [&Touch<'_>; 
         }
     };
     let offset = first.access.address.max(second.access.address) - start;
+    let (kernel, element) = (config.kernel, offset / memory.element_bytes);
+    let accesses = Box::new([racing(first), racing(second)]);
+    if possible {
+        return Diagnosis::PossibleDataRace {
+            kernel,
+            memory,
+            element,
+            accesses,
+        };
+    }
     Diagnosis::DataRace {
-        kernel: config.kernel,
-        element: offset / memory.element_bytes,
+        kernel,
         memory,
-        accesses: Box::new([racing(first), racing(second)]),
+        element,
+        accesses,
     }
 }
