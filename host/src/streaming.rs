@@ -1,4 +1,4 @@
-//! What goes past the processor's caches, and what is fetched into them early.
+//! Non-temporal stores, which write results past the processor's caches, and prefetches.
 //!
 //! An ordinary store first reads its cache line, so a result costs two memory transfers and
 //! displaces input from the cache. That is right for a result that is read again soon, and wrong

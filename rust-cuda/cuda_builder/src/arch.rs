@@ -145,7 +145,7 @@ impl fmt::Display for NvvmArch {
 
 /// A name that is no [`NvvmArch`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` names no GPU architecture; write one as sm_75, compute_75 or 75")]
+#[error("`{0}` is not a GPU architecture; write it as sm_75, compute_75 or 75")]
 pub struct UnknownArch(pub String);
 
 /// Reads `sm_75`, `compute_75` and `75`.

@@ -7,11 +7,11 @@
 /// Why an archive cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ArchiveError {
-    #[error("it is no ar archive")]
+    #[error("this is not an ar archive")]
     NoArchive,
     #[error("the archive is cut off or damaged at byte {0}")]
     Damaged(usize),
-    #[error("it holds native code for another target, where LLVM bitcode was expected")]
+    #[error("it contains native code for another target instead of LLVM bitcode")]
     NotBitcode,
 }
 

@@ -16,7 +16,7 @@ pub use crate::ir::error::IrError;
 pub enum CudaBuilderError {
     /// The path given to [`CudaBuilder::new`](crate::CudaBuilder::new) holds no
     /// package.
-    #[error("`{}` holds no kernel crate: there is no Cargo.toml in it", .0.display())]
+    #[error("`{}` is not a kernel crate: it has no Cargo.toml", .0.display())]
     CratePathDoesntExist(PathBuf),
 
     /// The package has no library.
@@ -56,7 +56,7 @@ pub enum CudaBuilderError {
 
     /// The standard library's source is not there.
     #[error(
-        "the source of `core`, which device code is built from, is missing: there is no `{}`.\n\
+        "device code is built from the source of `core`, which is missing: there is no `{}`.\n\
          Install it with `rustup component add rust-src`, or, with Debian's rustc, `apt-get install rust-src`",
         .looked_for.display()
     )]
@@ -132,7 +132,7 @@ pub enum CudaBuilderError {
     },
 
     /// A tool printed something unexpected.
-    #[error("cannot understand what `{command}` printed: {problem}")]
+    #[error("unexpected output of `{command}`: {problem}")]
     UnexpectedOutput {
         /// The command.
         command: String,

@@ -23,7 +23,7 @@ pub enum IrError {
     NothingExported,
     /// A symbol is used and nowhere defined.
     #[error(
-        "undefined symbol{}: {}; device code cannot link against host libraries: define {} in Rust, or name what the driver's linker shall supply with `CudaBuilder::allow_undefined`",
+        "undefined symbol{}: {}; device code cannot link against host libraries: define {} in Rust, or name what the driver's linker supplies with `CudaBuilder::allow_undefined`",
         if .0.len() == 1 { "" } else { "s" },
         .0.join(", "),
         if .0.len() == 1 { "it" } else { "them" }
@@ -36,7 +36,7 @@ pub enum IrError {
     NoGlobalAllocator,
     /// A static lies in a section that means nothing on the device.
     #[error(
-        "static `{name}` has link_section \"{section}\", which no address space belongs to; use \".shared\", \".constant\" or \".global\", with \".visible\" appended when the host shall see it"
+        "static `{name}` has link_section \"{section}\", which is not the section of an address space; use \".shared\", \".constant\" or \".global\", with \".visible\" appended when the host shall see it"
     )]
     UnknownSection {
         /// The static.
@@ -46,7 +46,7 @@ pub enum IrError {
     },
     /// The number of a static's address space is none of CUDA's memories.
     #[error(
-        "static `{name}` has address space {number}, where no static can be; 1 is global memory, 3 shared and 4 constant memory"
+        "static `{name}` has address space {number}, in which a static cannot be; 1 is global memory, 3 shared and 4 constant memory"
     )]
     UnknownAddressSpace {
         /// The static.
@@ -86,7 +86,7 @@ pub enum IrError {
     },
     /// An exported name that PTX cannot spell.
     #[error(
-        "`{name}` is exported, but is no identifier in PTX: use letters, digits, `_` and `$`, not starting with a digit"
+        "`{name}` is exported, but is not a PTX identifier: use letters, digits, `_` and `$`, not starting with a digit"
     )]
     InvalidExportName {
         /// The name.
