@@ -3,7 +3,8 @@
 //! An ordinary store first reads its cache line, so a result costs two memory transfers and
 //! displaces input from the cache. That is right for a result that is read again soon, and wrong
 //! for one that is too large to stay in a cache. [`streamed`] stores such results in whole lines,
-//! which the processor writes without reading them. [`prefetch`] fetches what is read soon.
+//! which the processor writes without reading them. [`prefetch`] brings a line
+//! that is read soon into the cache.
 
 use crate::simd::{Formula, InVectors, Value, dispatched, fill, vector_at};
 use bytemuck::Pod;
@@ -81,7 +82,8 @@ fn cache_sizes() -> &'static [usize] {
     })
 }
 
-/// Fetches the cache line of element `at`, which may be beyond the end of `row`, for a later read.
+/// Brings the cache line of element `at` into the cache, for a later read. The element may be beyond
+/// the end of `row`.
 #[inline(always)]
 pub(crate) fn prefetch<T>(row: &[T], at: usize) {
     #[cfg(target_arch = "x86_64")]

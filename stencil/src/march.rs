@@ -280,7 +280,7 @@ impl<
                 // SAFETY: rows are whole vectors, and the conditions keep the loaded vectors in the
                 // row.
                 unsafe {
-                    // equivalent mutant (guard: made `false`): one by one they have the same values
+                    // equivalent mutant (guard: made `false`): loading them one by one gives the same values
                     // equivalent mutant (logic): as above
                     // equivalent mutant (comparison): as above
                     if INSIDE || i >= reach {
@@ -298,7 +298,7 @@ impl<
                             self.west[FIELD][M] = self.beside(FIELD, Ok(row), place);
                         });
                     }
-                    // equivalent mutant (guard: made `false`): one by one they have the same values
+                    // equivalent mutant (guard: made `false`): loading them one by one gives the same values
                     // equivalent mutant (logic): as above
                     // equivalent mutant (comparison): as above
                     if INSIDE || i + P + reach <= nx {
@@ -379,8 +379,8 @@ impl<
     #[inline(always)]
     unsafe fn look_here(&mut self) {
         each!(FIELD < INPUTS, {
-            // equivalent mutant (guard): both loads return what is stored; tests/wave3d.rs finds the
-            // right one in the PTX
+            // equivalent mutant (guard): both loads return the stored value; tests/wave3d.rs checks in
+            // the PTX which of them is used
             if const { overwritten::<T, U, INPUTS, OUTPUTS>(FIELD).is_some() } {
                 // SAFETY: forwarded word for word.
                 self.window[FIELD][MAX_RADIUS] = unsafe { self.own(FIELD) };
@@ -560,7 +560,7 @@ impl<
         if const { DI == 0 && (Self::SLOW == 1 || DJ == 0) } {
             let ds = const { if Self::SLOW == 1 { DJ } else { DK } };
             self.window[FIELD][(MAX_RADIUS as isize + ds) as usize]
-        // equivalent mutant (guard: made `false`): `value` takes the same way
+        // equivalent mutant (guard: made `false`): `value` does the same
         } else if const { DJ == 0 && DK == 0 } {
             self.along_x(FIELD, DI)
         // equivalent mutant (guard: made `false`): `straight` loads the same values here
@@ -652,7 +652,7 @@ pub unsafe fn step<T, U, const INPUTS: usize, const OUTPUTS: usize, const P: usi
         // equivalent mutant (guard: made `false`): a place in the field is its own image
         // equivalent mutant (logic: `||` made): as above
         // equivalent mutant (comparison: in `j >= radius`): as above
-        // equivalent mutant (comparison: in `P > 1`): in the field also single points find theirs
+        // equivalent mutant (comparison: in `P > 1`): single points in the field find the same values
         // equivalent mutant (literal): as above
         if const { U::DIMENSIONS == 2 } || (P > 1 && j >= radius && ny - j > radius) {
             march::<T, U, INPUTS, OUTPUTS, P, true>(
@@ -746,7 +746,7 @@ unsafe fn march<
         thread.fill(begin as i32);
         let mut slow = begin;
         let reach = const { (furthest(&U::REACH, 0).div_ceil(P) * P) as u32 };
-        // equivalent mutant (comparison): one by one the values beside the points are the same
+        // equivalent mutant (comparison): loading the values beside the points one by one gives the same values
         let inside = i >= reach && nx - i >= P as u32 + reach;
         // Threads without a point in the columns are gone.
         let whole = match columns {
@@ -764,7 +764,7 @@ unsafe fn march<
             if U::DIMENSIONS == 3 {
                 thread.j = forgotten(j);
             }
-            // equivalent mutant (guard: made `true`): after the last step nobody reads them
+            // equivalent mutant (guard: made `true`): nothing reads them after the last step
             // equivalent mutant (comparison): as above
             let next = if slow + 1 < end {
                 thread.next(slow as i32)
@@ -773,7 +773,7 @@ unsafe fn march<
             };
             thread.look_here();
             thread.look_around();
-            // equivalent mutant (guard: made `false`): one by one they have the same values
+            // equivalent mutant (guard: made `false`): loading them one by one gives the same values
             if inside {
                 thread.look_beside::<true>();
             } else {

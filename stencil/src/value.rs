@@ -118,8 +118,8 @@ struct Vector2(f64, f64);
 unsafe fn read<V: Copy, const READONLY: bool>(from: *const V) -> V {
     // SAFETY: as the caller promises.
     unsafe {
-        // equivalent mutant (guard): both return what is stored; tests/wave3d.rs finds the right one in
-        // the PTX
+        // equivalent mutant (guard): both loads return the stored value; tests/wave3d.rs checks in the
+        // PTX which of them is used
         if READONLY {
             load_readonly(from)
         } else {

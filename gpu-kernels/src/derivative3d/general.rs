@@ -512,7 +512,7 @@ impl<T: Real> Line<'_, T> {
                     #[inline(always)]
                     |c| {
                         let m = begin + c as u32 + 1;
-                        // equivalent mutant (comparison: in `c < CHUNK`): a pair that is not used is loaded
+                        // equivalent mutant (comparison: in `c < CHUNK`): it loads one more pair, which is not used
                         if c < CHUNK && m <= radius {
                             pairs[c] = (
                                 self.value(images, p, p.wrapping_add(m)),
@@ -575,7 +575,7 @@ impl<T: Real> Line<'_, T> {
         radius: u32,
         p: u32,
     ) -> T {
-        // equivalent mutant (comparison): a point at this distance from the first end is near no end
+        // equivalent mutant (comparison): a point at this distance from the first end is not near either end
         let at_first = p < radius;
         let last = self.len - 1;
         let from_end = if at_first { p } else { last - p };
@@ -589,7 +589,7 @@ impl<T: Real> Line<'_, T> {
             // Point 0 is skipped if it is the point itself.
             let first = if from_end == 0 { 1 } else { 0 };
             let mut begin = first;
-            // equivalent mutant (comparison): once more, with no point left
+            // equivalent mutant (comparison): one more pass, which has no points left
             while begin < count {
                 keep_rolled();
                 let mut points = [T::ZERO; MAX_END_POINTS];

@@ -51,13 +51,13 @@ pub unsafe fn derivative3d_x_unaligned4(
     weights: [f32; RADIUS],
 ) {
     const COUNT: usize = Vector4::COUNT;
-    // equivalent mutant (width: `RADIUS + 1`): either way to compute a point gives the same value
+    // equivalent mutant (width: `RADIUS + 1`): both ways to compute a point give the same value
     let radius = RADIUS as u32;
     let lane = thread::thread_idx_x() % WARP;
     let (first, places) = x_places::<Vector4>(points, nx);
     let point = |r: usize| COUNT * (first + r * X_BLOCK as usize);
     let source = |point: usize| {
-        // equivalent mutant (comparison): one by one they have the same values
+        // equivalent mutant (comparison): loading them one by one gives the same values
         if point + COUNT <= points {
             // SAFETY: four points of the field, a multiple of four from its start.
             return unsafe { load_readonly(f.add(point).cast::<Vector4>()) };

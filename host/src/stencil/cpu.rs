@@ -171,11 +171,13 @@ struct Cut {
     piece: [usize; 2],
     threads: usize,
     stores: Stores,
-    /// The elements of a kept plane, of the planes of a level, of what is stored at once, and of
-    /// the windows.
+    /// The number of elements of a kept plane.
     plane: usize,
+    /// The number of elements of all planes of a level.
     level: usize,
+    /// The number of elements that are streamed at a time.
     run: usize,
+    /// The number of elements of the windows.
     windows: usize,
 }
 
@@ -366,22 +368,34 @@ impl<T: Number, const INPUTS: usize> Passes<T, INPUTS> {
         })
     }
 
-    /// The division of passes of `depth` steps.
-    fn cut<U, const OUTPUTS: usize>(&self, depth: usize) -> Cut
+    /// The division of passes of `depth` steps over tiles of up to `tile` rows.
+    fn cut_into<U, const OUTPUTS: usize>(
+        &self,
+        (geometry, tile): (Geometry, usize),
+        depth: usize,
+    ) -> Cut
     where
         U: PointUpdate<T, INPUTS, OUTPUTS>,
     {
-        // Passes that have no tile are not made; they would need more memory.
-        let whole = (
-            Geometry::new(self.layout.extents, &U::REACH, self.dimensions, false),
-            usize::MAX,
-        );
-        let (geometry, tile) = self.tile::<U, OUTPUTS>(depth).unwrap_or(whole);
         let fields = ([INPUTS, OUTPUTS], U::OVER_PAST);
         Cut {
             windows: windows_len::<T, U, INPUTS, OUTPUTS>(self.layout.extents[0] as usize),
             ..Cut::new(geometry, depth, tile, fields, size_of::<T>(), &self.limits)
         }
+    }
+
+    /// The division of passes of `depth` steps, where `depth` comes from [`Self::depth`].
+    fn cut<U, const OUTPUTS: usize>(&self, depth: usize) -> Cut
+    where
+        U: PointUpdate<T, INPUTS, OUTPUTS>,
+    {
+        // Passes without a tile are not made; they would only need more memory.
+        let tile = self.tile::<U, OUTPUTS>(depth).unwrap_or_else(|| {
+            let extents = self.layout.extents;
+            let geometry = Geometry::new(extents, &U::REACH, self.dimensions, false);
+            (geometry, usize::MAX)
+        });
+        self.cut_into::<U, OUTPUTS>(tile, depth)
     }
 
     /// Whether a pass may take several steps: the outputs are the only changing fields, the
@@ -406,8 +420,10 @@ impl<T: Number, const INPUTS: usize> Passes<T, INPUTS> {
     {
         // Passes of more steps have fewer pieces, and each thread needs one.
         let busy = |&depth: &usize| {
-            let cut = self.cut::<U, OUTPUTS>(depth);
-            self.tile::<U, OUTPUTS>(depth).is_some() && cut.pieces() >= cut.threads
+            self.tile::<U, OUTPUTS>(depth).is_some_and(|tile| {
+                let cut = self.cut_into::<U, OUTPUTS>(tile, depth);
+                cut.pieces() >= cut.threads
+            })
         };
         let most = match self.may_take_several::<U, OUTPUTS>() {
             true => steps.min(self.limits.depth[self.dimensions - 2]),

@@ -36,8 +36,8 @@ const SHORT: usize = 2;
 pub(super) const RUN: usize = 4096;
 const RUN_WITH_WINDOWS: usize = 1024;
 
-/// Points from a vector to what is fetched while it is computed, in space. In the plane that takes
-/// longer than it saves.
+/// In three dimensions, values are prefetched this many points ahead of the vector that is being
+/// computed. In two dimensions prefetching takes longer than it saves.
 const AHEAD: usize = 256;
 
 /// The number of values of a field that an update reads. Offsets are along x, within a plane, and
@@ -560,7 +560,7 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Run<'_, '_, S, T, U, INPUTS> {
         }
     }
 
-    /// Fetches what no earlier row or plane has read at element `at`.
+    /// Prefetches the values at element `at` that no earlier row or plane has read.
     #[inline(always)]
     fn prefetch<V, const OUTPUTS: usize>(&self, values: &V, at: usize, out: &[&mut [T]; OUTPUTS])
     where

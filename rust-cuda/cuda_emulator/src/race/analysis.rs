@@ -135,11 +135,11 @@ struct Search<'a> {
     /// Threads per block.
     threads: u32,
     touches: &'a [Touch<'a>],
-    /// What accesses are taken for of which the program does not tell.
+    /// How an access counts if the program does not say of which kind it is.
     unknown: Manner,
     /// Looked up when needed.
     flags: Option<Flags>,
-    /// The manner of each instruction, if the program tells.
+    /// The manner of each instruction, if the program says it.
     manners: HashMap<usize, Option<Manner>>,
     steps: usize,
 }
