@@ -3,8 +3,8 @@
 //! An ordinary store first reads its cache line, so a result costs two memory transfers and
 //! displaces input from the cache. That is right for a result that is read again soon, and wrong
 //! for one that is too large to stay in a cache. [`streamed`] stores such results in whole lines,
-//! which the processor writes without reading them. [`prefetch`] brings a line
-//! that is read soon into the cache.
+//! which the processor writes without reading them. [`prefetch`] brings a line that is read soon into
+//! the cache.
 
 use crate::simd::{Formula, InVectors, Value, dispatched, fill, vector_at};
 use bytemuck::Pod;
@@ -12,6 +12,7 @@ use pulp::{Simd, WithSimd};
 #[cfg(target_arch = "x86_64")]
 use std::any::TypeId;
 use std::marker::PhantomData;
+use std::num::NonZero;
 use std::sync::OnceLock;
 
 /// Bytes of a cache line.
@@ -58,6 +59,14 @@ fn last_cache() -> usize {
     cache_sizes().iter().copied().max().unwrap_or(0)
 }
 
+/// A core's part of the last-level cache in bytes, or 0 if unknown.
+pub(crate) fn last_cache_per_core() -> usize {
+    static CORES: OnceLock<usize> = OnceLock::new();
+
+    let cores = || std::thread::available_parallelism().map_or(1, NonZero::get);
+    last_cache() / *CORES.get_or_init(cores)
+}
+
 /// Bytes of a core's second-level cache; if unknown, those of most processors.
 pub(crate) fn second_cache() -> usize {
     const LEAST: usize = 512 << 10;
@@ -95,6 +104,21 @@ pub(crate) fn prefetch<T>(row: &[T], at: usize) {
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = (row, at);
+}
+
+/// Rows of fields reach a new page of memory after this many bytes, or later.
+const PAGE_BYTES: usize = 4096;
+
+/// Loops over a row call [`prefetch_next_page`] once per this many elements: twice per page.
+pub(crate) const fn elements_per_prefetch<T>() -> usize {
+    PAGE_BYTES / 2 / size_of::<T>()
+}
+
+/// Prefetches a line of the page after that of element `at`. Otherwise the loop waits at the start of
+/// each page: its address must be looked up, and the processor's own prefetches stop at its end.
+#[inline(always)]
+pub(crate) fn prefetch_next_page<T>(row: &[T], at: usize) {
+    prefetch(row, at + PAGE_BYTES / size_of::<T>());
 }
 
 /// The permission to store non-temporally into memory that stays borrowed until the stores are

@@ -21,27 +21,24 @@
 //!   no end.
 //! - Fields with two axes are computed row by row or, if some rows of all levels fit in the cache,
 //!   level by level.
-//! - Results that are too large to stay in a cache are written with non-temporal stores, from a
-//!   buffer in the first-level cache.
+//! - Results are written with ordinary stores, however large they are: non-temporal ones move a third
+//!   less, and take as long or longer (docs/tuning/stencil.md).
 //!
 //! A point's operations are the update's, on the same numbers, however the pass is divided, so the
 //! bits equal those of the kernels.
 #![forbid(unsafe_code)]
 
 use super::number::Number;
-use super::vectors::{RUN, Rows, Run, most_rows, windows_len};
+use super::vectors::{Rows, Run, most_rows, windows_len};
 use crate::elementwise::cpu::put_among;
 use crate::simd::dispatched;
-use crate::streaming::{Stores, Streaming, second_cache, streamed};
+use crate::streaming::{last_cache_per_core, second_cache};
 use crate::{Boundary, Error, allocation, threads};
 use halo_stencil::{Layout, Place, PointUpdate, Reach, furthest, overwritten};
 use pulp::{Simd, WithSimd};
 use std::mem::take;
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-
-/// Longer rows are stored with ordinary stores.
-const LONGEST_STREAMED: usize = 1 << 15;
 
 /// Pieces of a pass per thread, enough that one slow thread does not delay the pass.
 const PIECES_PER_THREAD: usize = 4;
@@ -70,7 +67,8 @@ impl Default for Limits {
         Self {
             depth: [12, 6],
             scratch_bytes: second_cache() / 2,
-            tile_bytes: second_cache() / 2,
+            // Wide tiles are read in longer stretches. A last-level cache may be shared with others.
+            tile_bytes: second_cache().max(last_cache_per_core() / 2) / 2,
             points_per_thread: 1 << 14,
         }
     }
@@ -170,29 +168,18 @@ struct Cut {
     /// The rows and planes of a piece.
     piece: [usize; 2],
     threads: usize,
-    stores: Stores,
     /// The number of elements of a kept plane.
     plane: usize,
     /// The number of elements of all planes of a level.
     level: usize,
-    /// The number of elements that are streamed at a time.
-    run: usize,
     /// The number of elements of the windows.
     windows: usize,
 }
 
 impl Cut {
-    /// For passes of `depth` steps over tiles of up to `tile` rows. `inputs` and `outputs` are the
-    /// numbers of fields, `element` is the size of an element in bytes. `over_past`: the outputs
-    /// are written over inputs. Without windows.
-    fn new(
-        geometry: Geometry,
-        depth: usize,
-        tile: usize,
-        ([inputs, outputs], over_past): ([usize; 2], bool),
-        element: usize,
-        limits: &Limits,
-    ) -> Self {
+    /// For passes of `depth` steps over tiles of up to `tile` rows, with this number of outputs.
+    /// Without windows.
+    fn new(geometry: Geometry, depth: usize, tile: usize, outputs: usize, limits: &Limits) -> Self {
         let [nx, rows, planes] = geometry.extents;
         let points = nx * rows * planes;
         let threads = threads::worth(points.saturating_mul(depth), limits.points_per_thread);
@@ -210,26 +197,14 @@ impl Cut {
         let bands = pieces.div_ceil(tiles).min((planes / thick_planes).max(1));
         let piece = [rows.div_ceil(tiles), planes.div_ceil(bands)];
         let wide = piece[0] + 2 * geometry.radii[0] * (depth - 1);
-        // What is overwritten has been read just before, and is in a cache.
-        let stores = match nx {
-            ..=LONGEST_STREAMED if !over_past => {
-                Stores::of_iterated(points.saturating_mul((inputs + outputs) * element))
-            }
-            _ => Stores::Ordinary,
-        };
         let plane = wide * nx;
         Self {
             geometry,
             depth,
             piece,
             threads,
-            stores,
             plane,
             level: outputs * geometry.kept() * plane,
-            run: match stores {
-                Stores::Ordinary => 0,
-                Stores::Streaming => RUN.max(nx),
-            },
             windows: 0,
         }
     }
@@ -240,8 +215,8 @@ impl Cut {
     }
 
     /// The elements of a thread's scratch.
-    const fn scratch(&self, outputs: usize) -> usize {
-        self.geometry.levels(self.depth) * self.level + outputs * self.run + self.windows
+    const fn scratch(&self) -> usize {
+        self.geometry.levels(self.depth) * self.level + self.windows
     }
 }
 
@@ -377,10 +352,9 @@ impl<T: Number, const INPUTS: usize> Passes<T, INPUTS> {
     where
         U: PointUpdate<T, INPUTS, OUTPUTS>,
     {
-        let fields = ([INPUTS, OUTPUTS], U::OVER_PAST);
         Cut {
             windows: windows_len::<T, U, INPUTS, OUTPUTS>(self.layout.extents[0] as usize),
-            ..Cut::new(geometry, depth, tile, fields, size_of::<T>(), &self.limits)
+            ..Cut::new(geometry, depth, tile, OUTPUTS, &self.limits)
         }
     }
 
@@ -440,15 +414,15 @@ impl<T: Number, const INPUTS: usize> Passes<T, INPUTS> {
         U: PointUpdate<T, INPUTS, OUTPUTS>,
     {
         let cut = self.cut::<U, OUTPUTS>(self.depth::<U, OUTPUTS>(steps));
-        let lent = self.lend(&cut, OUTPUTS)?;
+        let lent = self.lend(&cut)?;
         self.scratches().extend(lent);
         Ok(())
     }
 
     /// A scratch of the required length for each thread of a pass: existing ones, and new ones
     /// where some are missing.
-    fn lend(&self, cut: &Cut, outputs: usize) -> Result<Vec<Vec<T>>, Error> {
-        let len = cut.scratch(outputs);
+    fn lend(&self, cut: &Cut) -> Result<Vec<Vec<T>>, Error> {
+        let len = cut.scratch();
         let mut lent = Vec::new();
         if len == 0 {
             return Ok(lent);
@@ -492,7 +466,7 @@ where
     U: PointUpdate<T, INPUTS, OUTPUTS>,
 {
     let cut = passes.cut::<U, OUTPUTS>(depth);
-    let scratches = Mutex::new(passes.lend(&cut, OUTPUTS)?);
+    let scratches = Mutex::new(passes.lend(&cut)?);
     let pieces: Vec<_> = pieces(&cut, outputs)
         .into_iter()
         .map(|piece| Mutex::new(Some(piece)))
@@ -505,17 +479,14 @@ where
             // Each piece is taken once.
             let mut piece = pieces[piece].lock().unwrap_or_else(PoisonError::into_inner);
             let Some(piece) = piece.take() else { continue };
-            streamed(|stream| {
-                dispatched(Work {
-                    passes,
-                    cut: &cut,
-                    update,
-                    given,
-                    inputs,
-                    stream,
-                    piece,
-                    scratch: &mut scratch,
-                });
+            dispatched(Work {
+                passes,
+                cut: &cut,
+                update,
+                given,
+                inputs,
+                piece,
+                scratch: &mut scratch,
             });
         }
         if !scratch.is_empty() {
@@ -610,7 +581,6 @@ struct Work<'s, 'out, T, U, const INPUTS: usize, const OUTPUTS: usize> {
     update: U,
     given: &'s [Given<'s, T>],
     inputs: [&'s [T]; INPUTS],
-    stream: &'s Streaming<'out>,
     piece: Piece<'out, T, OUTPUTS>,
     scratch: &'s mut [T],
 }
@@ -631,7 +601,6 @@ where
             update,
             given,
             inputs,
-            stream,
             mut piece,
             scratch,
         } = self;
@@ -640,11 +609,7 @@ where
             axes,
             radii,
         } = cut.geometry;
-        let (kept, scratch) = scratch.split_at_mut(cut.geometry.levels(cut.depth) * cut.level);
-        let (chunks, windows) = scratch.split_at_mut(OUTPUTS * cut.run);
-        let mut chunks = chunks.chunks_exact_mut(cut.run.max(1));
-        let mut chunks: [&mut [T]; OUTPUTS] =
-            std::array::from_fn(|_| chunks.next().unwrap_or_default());
+        let (kept, windows) = scratch.split_at_mut(cut.geometry.levels(cut.depth) * cut.level);
         let around = axes.map(|axis| passes.ends[0][axis] == End::Around);
         // The rows or planes of a piece and those next to it, within the ends of the axis.
         let wider = |axis: usize, range: &Range<usize>, level: usize| {
@@ -696,11 +661,7 @@ where
                     plane,
                 };
                 if level == cut.depth {
-                    let out = piece.outputs.each_mut().map(Planes::next);
-                    match cut.stores {
-                        Stores::Ordinary => at.compute(out, windows),
-                        Stores::Streaming => at.stream(stream, out, &mut chunks, windows),
-                    }
+                    at.compute(piece.outputs.each_mut().map(Planes::next), windows);
                     continue;
                 }
                 let slot = plane.rem_euclid(cut.geometry.kept() as i32) as usize;
@@ -838,50 +799,10 @@ struct Plane<'a, S, T, U, const INPUTS: usize> {
 }
 
 impl<S: Simd, T: Number, U, const INPUTS: usize> Plane<'_, S, T, U, INPUTS> {
-    /// Computes the rows.
+    /// Computes the rows, run by run of consecutive ones.
     #[inline(always)]
-    fn compute<const OUTPUTS: usize>(&self, out: [&mut [T]; OUTPUTS], windows: &mut [T])
+    fn compute<const OUTPUTS: usize>(&self, mut out: [&mut [T]; OUTPUTS], windows: &mut [T])
     where
-        U: PointUpdate<T, INPUTS, OUTPUTS>,
-    {
-        self.runs(
-            out,
-            #[inline(always)]
-            |run, out| run.compute(out, windows),
-        );
-    }
-
-    /// Computes the rows and writes them with non-temporal stores.
-    #[inline(always)]
-    fn stream<'out, const OUTPUTS: usize>(
-        &self,
-        stream: &Streaming<'out>,
-        out: [&'out mut [T]; OUTPUTS],
-        chunks: &mut [&mut [T]; OUTPUTS],
-        windows: &mut [T],
-    ) where
-        U: PointUpdate<T, INPUTS, OUTPUTS>,
-    {
-        self.runs(
-            out,
-            #[inline(always)]
-            |run, out: [&'out mut [T]; OUTPUTS]| {
-                let len = out[0].len();
-                run.compute(chunks.each_mut().map(|chunk| &mut chunk[..len]), windows);
-                for (out, chunk) in out.into_iter().zip(&*chunks) {
-                    stream.copy(out, &chunk[..len]);
-                }
-            },
-        );
-    }
-
-    /// Calls `work` for each run of consecutive rows.
-    #[inline(always)]
-    fn runs<'o, const OUTPUTS: usize>(
-        &self,
-        mut out: [&'o mut [T]; OUTPUTS],
-        mut work: impl FnMut(&Run<'_, '_, S, T, U, INPUTS>, [&'o mut [T]; OUTPUTS]),
-    ) where
         U: PointUpdate<T, INPUTS, OUTPUTS>,
     {
         let Self {
@@ -920,7 +841,7 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Plane<'_, S, T, U, INPUTS> {
                 layout: &level.passes.layout,
                 rows: &found,
             };
-            work(&run, now);
+            run.compute(now, windows);
             j += count as i32;
         }
     }
@@ -1191,21 +1112,18 @@ mod tests {
         let mut out = past.clone();
         let mut cut = passes.cut::<Wide<OVER>, 1>(1);
         cut.threads = 1;
-        let mut scratch = passes.lend(&cut, 1).unwrap().pop().unwrap_or_default();
-        streamed(|stream| {
-            for piece in pieces(&cut, [&mut out]) {
-                simd.vectorize(Work {
-                    passes,
-                    cut: &cut,
-                    update: Wide::<OVER>,
-                    given: &[],
-                    inputs: [now, if OVER { &[] } else { past }],
-                    stream,
-                    piece,
-                    scratch: &mut scratch,
-                });
-            }
-        });
+        let mut scratch = passes.lend(&cut).unwrap().pop().unwrap_or_default();
+        for piece in pieces(&cut, [&mut out]) {
+            simd.vectorize(Work {
+                passes,
+                cut: &cut,
+                update: Wide::<OVER>,
+                given: &[],
+                inputs: [now, if OVER { &[] } else { past }],
+                piece,
+                scratch: &mut scratch,
+            });
+        }
         out
     }
 
@@ -1271,7 +1189,7 @@ mod tests {
     }
 
     #[test]
-    fn large_fields_are_cut_up_and_stored_past_the_caches() {
+    fn large_fields_are_cut_up() {
         let mut next = numbers();
         // Rows of all kinds of places in a line of the cache.
         let [long, short] = test_cases::either([2, 2], [9, 5]);
@@ -1280,7 +1198,7 @@ mod tests {
         let limits = Limits::default();
         for (by_rows, depth) in [(false, 1), (true, 8)] {
             let geometry = Geometry::new([4096, 4096, 1], &[Reach::star(1)], 2, by_rows);
-            let cut = Cut::new(geometry, depth, 64, ([1, 1], false), 8, &limits);
+            let cut = Cut::new(geometry, depth, 64, 1, &limits);
             assert!(
                 cut.piece[0] * cut.piece[1] < 4096 || cut.threads == 1,
                 "{cut:?}"

@@ -12,7 +12,7 @@
 
 use super::number::Number;
 use crate::simd::InVectors;
-use crate::streaming::prefetch;
+use crate::streaming::{elements_per_prefetch, prefetch, prefetch_next_page};
 use halo_stencil::{
     Layout, MAX_BOX, MAX_RADIUS, Neighbourhood, Place, PointUpdate, Reach, furthest, overwritten,
 };
@@ -33,11 +33,10 @@ const SHORT: usize = 2;
 
 /// The points that are computed together: they fit in the first-level cache with what they read,
 /// and those with windows fit with their windows.
-pub(super) const RUN: usize = 4096;
+const RUN: usize = 4096;
 const RUN_WITH_WINDOWS: usize = 1024;
 
-/// In three dimensions, values are prefetched this many points ahead of the vector that is being
-/// computed. In two dimensions prefetching takes longer than it saves.
+/// Each vector prefetches the values that are read first, this many points ahead.
 const AHEAD: usize = 256;
 
 /// The number of values of a field that an update reads. Offsets are along x, within a plane, and
@@ -542,20 +541,48 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Run<'_, '_, S, T, U, INPUTS> {
         let tail = (!left.is_multiple_of(lanes)).then(|| results(count - lanes));
         let mut i = begin;
         while i < end {
-            let next = i + lanes;
-            if U::DIMENSIONS == 3 {
+            self.prefetch_page(values, first + i, out);
+            let page_end = end.min(i + elements_per_prefetch::<T>());
+            while i < page_end {
+                let next = i + lanes;
                 self.prefetch(values, first + i + AHEAD, out);
                 self.prefetch(values, first + next + AHEAD, out);
+                let results = self.vector(values, [first + i, first_x + i], out);
+                let results_next = self.vector(values, [first + next, first_x + next], out);
+                put::<S, T, OUTPUTS>(out, first + i, results);
+                put::<S, T, OUTPUTS>(out, first + next, results_next);
+                i += 2 * lanes;
             }
-            let results = self.vector(values, [first + i, first_x + i], out);
-            let results_next = self.vector(values, [first + next, first_x + next], out);
-            put::<S, T, OUTPUTS>(out, first + i, results);
-            put::<S, T, OUTPUTS>(out, first + next, results_next);
-            i += 2 * lanes;
         }
         for (i, results) in [(0, head), (end, single), (count - lanes, tail)] {
             if let Some(results) = results {
                 put::<S, T, OUTPUTS>(out, first + i, results);
+            }
+        }
+    }
+
+    /// Prefetches from the next page of each field.
+    #[inline(always)]
+    fn prefetch_page<V, const OUTPUTS: usize>(
+        &self,
+        values: &V,
+        at: usize,
+        out: &[&mut [T]; OUTPUTS],
+    ) where
+        V: Values<T>,
+        U: PointUpdate<T, INPUTS, OUTPUTS>,
+    {
+        for out in out {
+            prefetch_next_page(out, at);
+        }
+        for (field, reach) in U::REACH.iter().enumerate() {
+            if overwritten::<T, U, INPUTS, OUTPUTS>(field).is_some() {
+                continue;
+            }
+            let [_, y, z] = radii(*reach, U::DIMENSIONS).map(|radius| radius as isize);
+            prefetch_next_page(values.row(field, 0, z), at);
+            if y > 0 {
+                prefetch_next_page(values.row(field, y, 0), at);
             }
         }
     }
