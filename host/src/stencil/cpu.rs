@@ -21,8 +21,8 @@
 //!   no end.
 //! - Fields with two axes are computed row by row or, if some rows of all levels fit in the cache,
 //!   level by level.
-//! - Results are written with ordinary stores, however large they are: non-temporal ones move a third
-//!   less, and take as long or longer (docs/tuning/stencil.md).
+//! - Results are written with ordinary stores, however large they are. Non-temporal stores move a
+//!   third less, but take as long or longer (docs/tuning/stencil.md).
 //!
 //! A point's operations are the update's, on the same numbers, however the pass is divided, so the
 //! bits equal those of the kernels.
