@@ -309,6 +309,15 @@ mod tests {
     }
 
     #[test]
+    fn segments_of_all_planes_are_counted_in_u32() {
+        let of = |nz| Columns::of("y", 1, 2, &with_extents([2, 64, nz])).is_ok();
+        // Four segments a plane, and the 64 of the last block.
+        let planes = (1 << 30) - 17;
+        assert!(of(planes));
+        assert!(!of(planes + 1));
+    }
+
+    #[test]
     fn no_more_blocks_than_hold_all_columns() {
         let of = |axis, width, extents| {
             let columns = Columns::of("columns", axis, width, &with_extents(extents)).unwrap();
