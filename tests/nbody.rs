@@ -443,25 +443,20 @@ fn every_number_of_parts_and_groups() {
 #[test]
 fn little_memory_takes_rounds() {
     // Memory for less than a row, which is one distance at a time, and for two: three
-    // groups have the distances 0 and 1, four also that to the one opposite.
+    // groups have the distances 0 and 1, four also that to the one opposite, and six are the first
+    // with a distance of 3.
     fn check<T: Scalar + Bits>(rng: &mut SmallRng) {
-        for &n in test_cases::either(&[1540][..], &[1030, 1540]) {
+        let all = [(1540, 0), (1540, 2), (1030, 0), (1030, 2), (2561, 0)];
+        for &(n, rows) in test_cases::either(&all[..2], &all) {
             let bodies = random_bodies::<T>(rng, n);
             let gravity = Gravity::new(0.05).unwrap();
             let reference = Reference::of(&gravity, &bodies).unwrap();
-            let row = n * size_of::<[T; 3]>();
-            let mut cases = Vec::new();
-            for device in kernel_devices() {
-                for bytes in [0, 2 * row] {
-                    cases.push((device.clone(), Variant::Symmetric, bytes));
-                }
-            }
+            let gravity = gravity.with_scratch_bytes(rows * n * size_of::<[T; 3]>());
+            let implementation = Implementation::Kernel(Variant::Symmetric);
             for_each(
-                &format!("{n} bodies, {}", T::NAME),
-                cases,
-                |(device, variant, bytes)| {
-                    let gravity = gravity.with_scratch_bytes(bytes);
-                    let implementation = Implementation::Kernel(variant);
+                &format!("{n} bodies, memory for {rows} rows, {}", T::NAME),
+                kernel_devices(),
+                |device| {
                     let a = implementation.run(&device, &gravity, &bodies);
                     assert_accurate(&a, &reference);
                 },

@@ -300,6 +300,41 @@ mod tests {
     }
 
     #[test]
+    fn tuned_kernels_along_x_limit_rows_only() {
+        let long = super::MAX_LEN as usize + 1;
+        let fits = |extents| vectors::<f32>("x", &with_extents(extents)).is_ok();
+        assert!(!fits([long, 1, 1]));
+        assert!(fits([4, long, 1]));
+        assert!(fits([4, 1, long]));
+    }
+
+    #[test]
+    fn segments_of_all_planes_are_counted_in_u32() {
+        let of = |nz| Columns::of("y", 1, 2, &with_extents([2, 64, nz])).is_ok();
+        // Four segments a plane, and the 64 of the last block.
+        let planes = (1 << 30) - 17;
+        assert!(of(planes));
+        assert!(!of(planes + 1));
+    }
+
+    #[test]
+    fn no_more_blocks_than_hold_all_columns() {
+        let of = |axis, width, extents| {
+            let columns = Columns::of("columns", axis, width, &with_extents(extents)).unwrap();
+            (columns.segment, columns.chunks, columns.geometry)
+        };
+        // 50 columns of two points, in blocks of 32; twelve segments, two in a block.
+        let geometry = Geometry::new([12, 1, 1], [32, 2, 1]);
+        assert_eq!(of(1, 2, [100, 50, 3]), (16, 2, geometry));
+        // Three columns, a fourth that is none, and sixteen segments in a block.
+        let geometry = Geometry::new([1, 1, 1], [4, 16, 1]);
+        assert_eq!(of(1, 2, [6, 50, 3]), (16, 1, geometry));
+        // 2500 columns in blocks of 64, four times.
+        let geometry = Geometry::new([160, 1, 1], [64, 1, 1]);
+        assert_eq!(of(2, 2, [100, 50, 50]), (16, 40, geometry));
+    }
+
+    #[test]
     fn a_field_that_is_too_large_is_told_how_large_it_may_be() {
         let longest = MAX_LEN as usize;
         for entry in general() {

@@ -168,6 +168,10 @@ impl Copy {
             // The instrumented code is full of conditions; optimising it more takes longer than it
             // saves.
             .args(["--config", "profile.dev.package.halo-kernels.opt-level=1"])
+            .args([
+                "--config",
+                "profile.dev.package.halo-kernels.codegen-units=16",
+            ])
             .args(["--config", "profile.dev.package.halo-stencil.opt-level=1"])
             // The suites are run many times, so the library is optimised a little.
             .args(["--config", "profile.dev.package.halo-gpu.opt-level=1"])
