@@ -1,6 +1,7 @@
 //! Allocates host memory; if there is not enough, it returns an error instead of aborting.
 
 use crate::Error;
+use crate::pages::advise_huge_pages;
 use bytemuck::Zeroable;
 use bytemuck::allocation::try_zeroed_slice_box;
 
@@ -46,32 +47,4 @@ pub fn zeroed<T: Zeroable>(len: usize) -> Result<Vec<T>, Error> {
     })?;
     advise_huge_pages(&mut zeros);
     Ok(zeros.into_vec())
-}
-
-/// Asks the operating system to back large memory with huge pages, which must happen before the
-/// memory is first touched.
-///
-/// A sweep over a field in pages of 4 KiB spends up to a third of its time waiting for the page
-/// table. Linux gives huge pages only on request if
-/// `/sys/kernel/mm/transparent_hugepage/enabled` is `madvise`, as on most systems.
-fn advise_huge_pages<T>(memory: &mut [T]) {
-    #[cfg(target_os = "linux")]
-    {
-        /// The least size, as in NumPy: two huge pages of x86-64.
-        const LEAST: usize = 4 << 20;
-        /// A multiple of the page size of every processor.
-        const PAGE: usize = 64 << 10;
-
-        if size_of_val(memory) < LEAST {
-            return;
-        }
-        let start = memory.as_mut_ptr().cast::<u8>();
-        let before = start.align_offset(PAGE);
-        let len = (size_of_val(memory) - before) / PAGE * PAGE;
-        // SAFETY: these pages lie within `memory`, which is borrowed. The advice changes neither
-        // their contents nor what may be done with them. If the system refuses, nothing changes.
-        unsafe { libc::madvise(start.add(before).cast(), len, libc::MADV_HUGEPAGE) };
-    }
-    #[cfg(not(target_os = "linux"))]
-    let _ = memory;
 }

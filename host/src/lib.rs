@@ -300,6 +300,7 @@ mod grid;
 mod launch;
 mod limits;
 mod march;
+mod pages;
 mod scalar;
 mod shape;
 mod simd;

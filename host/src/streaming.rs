@@ -1,10 +1,9 @@
-//! Non-temporal stores, which write results past the processor's caches, and prefetches.
+//! Non-temporal stores, which write results past the processor's caches.
 //!
 //! An ordinary store first reads its cache line, so a result costs two memory transfers and
 //! displaces input from the cache. That is right for a result that is read again soon, and wrong
 //! for one that is too large to stay in a cache. [`streamed`] stores such results in whole lines,
-//! which the processor writes without reading them. [`prefetch`] brings a line that is read soon into
-//! the cache.
+//! which the processor writes without reading them.
 
 use crate::simd::{Formula, InVectors, Value, dispatched, fill, vector_at};
 use bytemuck::Pod;
@@ -89,36 +88,6 @@ fn cache_sizes() -> &'static [usize] {
         };
         (0..8).map_while(size).collect()
     })
-}
-
-/// Brings the cache line of element `at` into the cache, for a later read. The element may be beyond
-/// the end of `row`.
-#[inline(always)]
-pub(crate) fn prefetch<T>(row: &[T], at: usize) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-
-        // SAFETY: every x86-64 has SSE, and a prefetch is valid at any address: it never faults.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(row.as_ptr().wrapping_add(at).cast()) };
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = (row, at);
-}
-
-/// Rows of fields reach a new page of memory after this many bytes, or later.
-const PAGE_BYTES: usize = 4096;
-
-/// Loops over a row call [`prefetch_next_page`] once per this many elements: twice per page.
-pub(crate) const fn elements_per_prefetch<T>() -> usize {
-    PAGE_BYTES / 2 / size_of::<T>()
-}
-
-/// Prefetches a line of the page after that of element `at`. Otherwise the loop waits at the start of
-/// each page: its address must be looked up, and the processor's own prefetches stop at its end.
-#[inline(always)]
-pub(crate) fn prefetch_next_page<T>(row: &[T], at: usize) {
-    prefetch(row, at + PAGE_BYTES / size_of::<T>());
 }
 
 /// The permission to store non-temporally into memory that stays borrowed until the stores are

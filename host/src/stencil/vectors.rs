@@ -11,8 +11,8 @@
 #![forbid(unsafe_code)]
 
 use super::number::Number;
+use crate::pages::{elements_per_prefetch, prefetch, prefetch_next_page};
 use crate::simd::InVectors;
-use crate::streaming::{elements_per_prefetch, prefetch, prefetch_next_page};
 use halo_stencil::{
     Layout, MAX_BOX, MAX_RADIUS, Neighbourhood, Place, PointUpdate, Reach, furthest, overwritten,
 };

@@ -51,7 +51,7 @@ static CRATES: &[Crate] = &[
         layers: &[
             layer("core", &[
                 "accuracy", "allocation", "argument", "axis", "constants", "error", "extents", "field", "field_ndarray",
-                "finite_difference", "geometry", "grid", "limits", "shape", "simd", "streaming",
+                "finite_difference", "geometry", "grid", "limits", "pages", "shape", "simd", "streaming",
                 "test_cases", "threads", "variants", "versions",
             ], &[]),
             layer("device", &["device", "launch", "march"], &["core"]),
