@@ -91,8 +91,16 @@ register!(f32: reg32, f64: reg64);
 #[inline(always)]
 pub fn unrolled<const COUNT: usize>(mut body: impl FnMut(usize)) {
     const { assert!(COUNT <= MAX_UNROLL, "unrolled writes at most 32 copies") };
-    macro_rules! copies {
-        ($($k:literal)+) => { $( if $k < COUNT { body($k); } )+ };
+    // The copies are for a device's registers. For the host they would be most of what is compiled.
+    #[cfg(not(target_arch = "nvptx64"))]
+    for k in 0..COUNT {
+        body(k);
     }
-    copies!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31);
+    #[cfg(target_arch = "nvptx64")]
+    {
+        macro_rules! copies {
+            ($($k:literal)+) => { $( if $k < COUNT { body($k); } )+ };
+        }
+        copies!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31);
+    }
 }
