@@ -442,9 +442,9 @@ fn every_number_of_parts_and_groups() {
 
 #[test]
 fn little_memory_takes_rounds() {
-    // Memory for less than a row, which is one distance at a time, and for two: three
-    // groups have the distances 0 and 1, four also that to the one opposite, and six are the first
-    // with a distance of 3.
+    // With memory for less than one row a round takes one distance, with memory for two rows it takes
+    // two. Three groups have the distances 0 and 1. Four groups also have distance 2, to the opposite
+    // group. Six groups are the fewest with distance 3.
     fn check<T: Scalar + Bits>(rng: &mut SmallRng) {
         let all = [(1540, 0), (1540, 2), (1030, 0), (1030, 2), (2561, 0)];
         for &(n, rows) in test_cases::either(&all[..2], &all) {

@@ -1,7 +1,7 @@
 //! Pages of memory: huge ones for large memory, and prefetches across the ends of small ones.
 
-/// Asks the operating system to back large memory with huge pages, which must happen before the
-/// memory is first touched.
+/// Asks the operating system to back large memory with huge pages. Call it before the memory is
+/// first touched.
 ///
 /// A sweep over a field in pages of 4 KiB spends up to a third of its time waiting for the page
 /// table. Linux gives huge pages only on request if
@@ -43,16 +43,18 @@ pub(crate) fn prefetch<T>(row: &[T], at: usize) {
     let _ = (row, at);
 }
 
-/// Rows of fields reach a new page of memory after this many bytes, or later.
+/// The size of the smallest pages, in bytes.
 const PAGE_BYTES: usize = 4096;
 
-/// Loops over a row call [`prefetch_next_page`] once per this many elements: twice per page.
+/// A loop over a row calls [`prefetch_next_page`] each time after this many elements, which is
+/// twice per page.
 pub(crate) const fn elements_per_prefetch<T>() -> usize {
     PAGE_BYTES / 2 / size_of::<T>()
 }
 
-/// Prefetches a line of the page after that of element `at`. Otherwise the loop waits at the start of
-/// each page: its address must be looked up, and the processor's own prefetches stop at its end.
+/// Prefetches a cache line of the page after that of element `at`. Without it a loop waits at the
+/// start of each page: the page's address must be looked up, and the processor's own prefetches stop
+/// at the end of the page before.
 #[inline(always)]
 pub(crate) fn prefetch_next_page<T>(row: &[T], at: usize) {
     prefetch(row, at + PAGE_BYTES / size_of::<T>());

@@ -6,12 +6,12 @@
 //! which the processor writes without reading them.
 
 use crate::simd::{Formula, InVectors, Value, dispatched, fill, vector_at};
+use crate::threads;
 use bytemuck::Pod;
 use pulp::{Simd, WithSimd};
 #[cfg(target_arch = "x86_64")]
 use std::any::TypeId;
 use std::marker::PhantomData;
-use std::num::NonZero;
 use std::sync::OnceLock;
 
 /// Bytes of a cache line.
@@ -58,12 +58,11 @@ fn last_cache() -> usize {
     cache_sizes().iter().copied().max().unwrap_or(0)
 }
 
-/// A core's part of the last-level cache in bytes, or 0 if unknown.
+/// A core's share of the last-level cache in bytes, or 0 if unknown.
 pub(crate) fn last_cache_per_core() -> usize {
-    static CORES: OnceLock<usize> = OnceLock::new();
+    static SHARE: OnceLock<usize> = OnceLock::new();
 
-    let cores = || std::thread::available_parallelism().map_or(1, NonZero::get);
-    last_cache() / *CORES.get_or_init(cores)
+    *SHARE.get_or_init(|| last_cache() / threads::hardware())
 }
 
 /// Bytes of a core's second-level cache; if unknown, those of most processors.

@@ -3,6 +3,7 @@
 mod team;
 
 use std::error::Error as _;
+use std::num::NonZero;
 use std::process;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -41,6 +42,12 @@ pub(crate) fn ready() {
 pub(crate) fn count() -> usize {
     ready();
     rayon::current_num_threads()
+}
+
+/// The number of threads that the machine runs at a time; 1 if unknown. Unlike [`count`], it starts
+/// none.
+pub(crate) fn hardware() -> usize {
+    std::thread::available_parallelism().map_or(1, NonZero::get)
 }
 
 /// The number of threads for `work`, such that each gets at least `share` of it. A `share` takes

@@ -311,7 +311,7 @@ mod tests {
     #[test]
     fn segments_of_all_planes_are_counted_in_u32() {
         let of = |nz| Columns::of("y", 1, 2, &with_extents([2, 64, nz])).is_ok();
-        // Four segments a plane, and the 64 of the last block.
+        // Each plane has four segments. The last block may count up to 64 segments too many.
         let planes = (1 << 30) - 17;
         assert!(of(planes));
         assert!(!of(planes + 1));
@@ -323,13 +323,14 @@ mod tests {
             let columns = Columns::of("columns", axis, width, &with_extents(extents)).unwrap();
             (columns.segment, columns.chunks, columns.geometry)
         };
-        // 50 columns of two points, in blocks of 32; twelve segments, two in a block.
+        // Each plane has 50 columns of two points, and a block is 32 columns wide. The planes have
+        // twelve segments together, two of them in a block.
         let geometry = Geometry::new([12, 1, 1], [32, 2, 1]);
         assert_eq!(of(1, 2, [100, 50, 3]), (16, 2, geometry));
-        // Three columns, a fourth that is none, and sixteen segments in a block.
+        // Three columns in a block that is four wide, with room for sixteen segments.
         let geometry = Geometry::new([1, 1, 1], [4, 16, 1]);
         assert_eq!(of(1, 2, [6, 50, 3]), (16, 1, geometry));
-        // 2500 columns in blocks of 64, four times.
+        // 2500 columns need 40 blocks of 64, and there are four segments.
         let geometry = Geometry::new([160, 1, 1], [64, 1, 1]);
         assert_eq!(of(2, 2, [100, 50, 50]), (16, 40, geometry));
     }

@@ -67,7 +67,8 @@ impl Default for Limits {
         Self {
             depth: [12, 6],
             scratch_bytes: second_cache() / 2,
-            // Wide tiles are read in longer stretches. A last-level cache may be shared with others.
+            // Wider tiles are read in longer stretches. Half of a core's share of the last-level cache
+            // is left to other programs.
             tile_bytes: second_cache().max(last_cache_per_core() / 2) / 2,
             points_per_thread: 1 << 14,
         }

@@ -36,7 +36,7 @@ const SHORT: usize = 2;
 const RUN: usize = 4096;
 const RUN_WITH_WINDOWS: usize = 1024;
 
-/// Each vector prefetches the values that are read first, this many points ahead.
+/// For each vector, values that nothing has read yet are prefetched this many points ahead.
 const AHEAD: usize = 256;
 
 /// The number of values of a field that an update reads. Offsets are along x, within a plane, and
@@ -561,7 +561,7 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Run<'_, '_, S, T, U, INPUTS> {
         }
     }
 
-    /// Prefetches from the next page of each field.
+    /// Prefetches a cache line from the next page of each field.
     #[inline(always)]
     fn prefetch_page<V, const OUTPUTS: usize>(
         &self,

@@ -168,6 +168,7 @@ impl Copy {
             // The instrumented code is full of conditions; optimising it more takes longer than it
             // saves.
             .args(["--config", "profile.dev.package.halo-kernels.opt-level=1"])
+            // All suites wait for this crate, so it is compiled in parallel.
             .args([
                 "--config",
                 "profile.dev.package.halo-kernels.codegen-units=16",

@@ -135,11 +135,11 @@ struct Search<'a> {
     /// Threads per block.
     threads: u32,
     touches: &'a [Touch<'a>],
-    /// How an access counts if the program does not say of which kind it is.
+    /// The manner of an access for which the program names none.
     unknown: Manner,
     /// Looked up when needed.
     flags: Option<Flags>,
-    /// The manner of each instruction, if the program says it.
+    /// The manner of each instruction, if the program names one.
     manners: HashMap<usize, Option<Manner>>,
     steps: usize,
 }
