@@ -179,7 +179,7 @@ mod tests {
             let values = vec![value; len];
             let (zeros, filled) = (zeros.unwrap(), filled.unwrap());
             let copy = Aligned::copy_of(&values).unwrap();
-            if len > 0 && 64 % size_of::<T>() == 0 {
+            if len > 0 && 64_usize.is_multiple_of(size_of::<T>()) {
                 for elements in [&zeros, &filled, &copy] {
                     let address = elements.as_ptr().addr();
                     assert_eq!(address % alignment::<T>(len), 0, "{len}");
@@ -205,7 +205,8 @@ mod tests {
     fn memory_of_a_vector_stays_where_it_is() {
         let values = vec![1, 2, 3];
         let place = values.as_ptr();
-        assert_eq!(Aligned::from(values).into_vec().as_ptr(), place);
+        let back = Aligned::from(values).into_vec();
+        assert_eq!(back.as_ptr(), place);
     }
 
     #[test]
