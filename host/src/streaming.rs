@@ -54,7 +54,7 @@ impl Stores {
 }
 
 /// Bytes of the last-level cache, or 0 if unknown.
-fn last_cache() -> usize {
+pub(crate) fn last_cache() -> usize {
     cache_sizes().iter().copied().max().unwrap_or(0)
 }
 

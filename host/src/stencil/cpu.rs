@@ -32,7 +32,7 @@ use super::number::Number;
 use super::vectors::{Rows, Run, most_rows, windows_len};
 use crate::elementwise::cpu::put_among;
 use crate::simd::dispatched;
-use crate::streaming::{last_cache_per_core, second_cache};
+use crate::streaming::{last_cache, last_cache_per_core, second_cache};
 use crate::{Boundary, Error, allocation, threads};
 use halo_stencil::{Layout, Place, PointUpdate, Reach, furthest, overwritten};
 use pulp::{Simd, WithSimd};
@@ -49,11 +49,19 @@ const THICK: usize = 8;
 /// Passes of several steps are only for updates with at most this radius.
 const NEAR: usize = 2;
 
+/// The most steps of a pass over fields that stay in the last-level cache: more are computed twice
+/// than it saves.
+const SHALLOW: usize = 6;
+
 /// The limits that determine how a pass is divided.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
     /// The most steps of a pass, for two axes and for three.
     depth: [usize; 2],
+    /// Fields of two axes with at most this many bytes for each thread take one step per pass, if
+    /// several threads are worthwhile for it; with at most the second number of bytes in all, up to
+    /// [`SHALLOW`]. They stay in the second-level and in the last-level caches.
+    stay_bytes: [usize; 2],
     /// Bytes for the planes of all levels that a thread keeps.
     scratch_bytes: usize,
     /// Bytes of the planes from which a tile is computed.
@@ -66,6 +74,8 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             depth: [12, 6],
+            // The new fields beside the old ones, and room for other programs.
+            stay_bytes: [second_cache(), last_cache() / 4],
             scratch_bytes: second_cache() / 2,
             // Wider tiles are read in longer stretches. Half of a core's share of the last-level cache
             // is left to other programs.
@@ -388,6 +398,30 @@ impl<T: Number, const INPUTS: usize> Passes<T, INPUTS> {
             })
     }
 
+    /// The most steps of a pass.
+    fn most_steps(&self, outputs: usize) -> usize {
+        let Limits {
+            depth: [flat, deep],
+            stay_bytes: [second, last],
+            points_per_thread,
+            ..
+        } = self.limits;
+        if self.dimensions == 3 {
+            return deep;
+        }
+        let points: usize = self.layout.extents.iter().map(|&it| it as usize).product();
+        let bytes = outputs * points * size_of::<T>();
+        if points >= points_per_thread
+            && bytes <= second * threads::worth(points, points_per_thread)
+        {
+            1
+        } else if bytes <= last {
+            flat.min(SHALLOW)
+        } else {
+            flat
+        }
+    }
+
     /// The number of steps of the next pass, if `steps` steps remain.
     pub(super) fn depth<U, const OUTPUTS: usize>(&self, steps: usize) -> usize
     where
@@ -401,7 +435,7 @@ impl<T: Number, const INPUTS: usize> Passes<T, INPUTS> {
             })
         };
         let most = match self.may_take_several::<U, OUTPUTS>() {
-            true => steps.min(self.limits.depth[self.dimensions - 2]),
+            true => steps.min(self.most_steps(OUTPUTS)),
             false => 1,
         };
         let most = (2..=most).rev().find(busy).unwrap_or(1);
@@ -1035,6 +1069,7 @@ mod tests {
             };
             let limits = Limits {
                 depth: [1 + below(9), 1 + below(5)],
+                stay_bytes: [0; 2],
                 scratch_bytes: [2 << 10, 20 << 10, 200 << 10][below(3)],
                 tile_bytes: below(20 << 10),
                 // All threads, or one: then small fields, too, are taken through several steps.
