@@ -58,10 +58,9 @@ const SHALLOW: usize = 6;
 pub(super) struct Limits {
     /// The most steps of a pass, for two axes and for three.
     depth: [usize; 2],
-    /// Fields of two axes with at most this many bytes for each thread take one step per pass, if
-    /// several threads are worthwhile for it; with at most the second number of bytes in all, up to
-    /// [`SHALLOW`]. They stay in the second-level and in the last-level caches.
-    stay_bytes: [usize; 2],
+    /// Results of two axes with at most this many bytes stay in the last-level cache, and a pass takes
+    /// at most [`SHALLOW`] steps.
+    stay_bytes: usize,
     /// Bytes for the planes of all levels that a thread keeps.
     scratch_bytes: usize,
     /// Bytes of the planes from which a tile is computed.
@@ -75,7 +74,7 @@ impl Default for Limits {
         Self {
             depth: [12, 6],
             // The new fields beside the old ones, and room for other programs.
-            stay_bytes: [second_cache(), last_cache() / 4],
+            stay_bytes: last_cache() / 4,
             scratch_bytes: second_cache() / 2,
             // Wider tiles are read in longer stretches. Half of a core's share of the last-level cache
             // is left to other programs.
@@ -400,25 +399,13 @@ impl<T: Number, const INPUTS: usize> Passes<T, INPUTS> {
 
     /// The most steps of a pass.
     fn most_steps(&self, outputs: usize) -> usize {
-        let Limits {
-            depth: [flat, deep],
-            stay_bytes: [second, last],
-            points_per_thread,
-            ..
-        } = self.limits;
-        if self.dimensions == 3 {
-            return deep;
-        }
+        let [flat, deep] = self.limits.depth;
         let points: usize = self.layout.extents.iter().map(|&it| it as usize).product();
         let bytes = outputs * points * size_of::<T>();
-        if points >= points_per_thread
-            && bytes <= second * threads::worth(points, points_per_thread)
-        {
-            1
-        } else if bytes <= last {
-            flat.min(SHALLOW)
-        } else {
-            flat
+        match self.dimensions {
+            2 if bytes <= self.limits.stay_bytes => flat.min(SHALLOW),
+            2 => flat,
+            _ => deep,
         }
     }
 
@@ -1069,7 +1056,7 @@ mod tests {
             };
             let limits = Limits {
                 depth: [1 + below(9), 1 + below(5)],
-                stay_bytes: [0; 2],
+                stay_bytes: 0,
                 scratch_bytes: [2 << 10, 20 << 10, 200 << 10][below(3)],
                 tile_bytes: below(20 << 10),
                 // All threads, or one: then small fields, too, are taken through several steps.
