@@ -3,10 +3,12 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Findings, Tree, lists};
+use cargo_halo::output;
+
+use super::lists;
+use super::tree::{Findings, Tree};
 use crate::error::Error;
 use crate::imports::{Circle, Imports, ROOT};
-use crate::output;
 
 /// Modules that belong together. A pattern covers a module and all below it; `*` stands for one
 /// name.
@@ -105,6 +107,8 @@ static CRATES: &[Crate] = &[
     without_layers("halo-stencil", "stencil/src"),
     without_layers("halo-distributed", "distributed/src"),
     without_layers("halo-report", "report/src"),
+    without_layers("cargo-halo", "cargo-halo/src"),
+    without_layers("xtask", "xtask/src"),
     without_layers("halo-baselines", "baselines/src"),
 ];
 

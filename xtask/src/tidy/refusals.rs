@@ -11,7 +11,7 @@ use syn::spanned::Spanned as _;
 use syn::visit::{self, Visit};
 use syn::{Attribute, ReturnType, Signature, Type, Visibility};
 
-use super::{Findings, Tree};
+use super::tree::{Findings, Tree};
 use crate::error::Error;
 use crate::rust_source;
 
