@@ -1,8 +1,6 @@
 //! Tests the diagnoses of accesses out of bounds.
 
-mod common;
-
-use common::{Buffer, Ptr, config, run, tid, verify};
+use crate::common::{Buffer, Ptr, config, run, tid, verify};
 use cuda_emulator::intrinsics as cuda;
 use cuda_emulator::{DeviceMemory, Diagnosis, MemoryKind, Poison, Verify};
 
@@ -10,7 +8,7 @@ use cuda_emulator::{DeviceMemory, Diagnosis, MemoryKind, Poison, Verify};
 #[cfg(guarded)]
 mod exact {
     use super::*;
-    use common::{ORDERS, launch, ordered};
+    use crate::common::{ORDERS, launch, ordered};
     use cuda_emulator::{Access, LaunchConfig, Options, Placement};
 
     fn expect_out_of_bounds(
@@ -202,7 +200,7 @@ mod exact {
             dynamic_shared_bytes: 64 * 4,
         };
         let kernel = || {
-            let tile = common::Shared(cuda::dynamic_shared().cast::<f32>());
+            let tile = crate::common::Shared(cuda::dynamic_shared().cast::<f32>());
             let t = tid() as isize;
             tile.write(t, 1.0);
             tile.write(t + 64, 1.0);

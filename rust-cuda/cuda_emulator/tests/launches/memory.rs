@@ -1,12 +1,10 @@
 //! Tests shared memory, textures, asynchronous copies and device memory: correct uses, and the
 //! errors of wrong ones.
 
-mod common;
-
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use common::{Buffer, ORDERS, Shared, config, launch, ordered, run, tid, verify};
+use crate::common::{Buffer, ORDERS, Shared, config, launch, ordered, run, tid, verify};
 use cuda_emulator::intrinsics::{self as cuda, SharedSlot};
 use cuda_emulator::{
     Addressing, Blocks, DeviceMemory, Diagnosis, LaunchConfig, MemoryError, Options,
@@ -128,7 +126,7 @@ fn in_place() -> Shared<u32> {
 fn statics_used_in_place_belong_to_one_block_at_a_time() {
     let inside = AtomicU32::new(0);
     let inside = &inside;
-    let kernel = |out: common::Ptr<u32>| {
+    let kernel = |out: crate::common::Ptr<u32>| {
         move || {
             let tile = in_place();
             let (t, b) = (tid() as isize, cuda::block_idx()[0]);

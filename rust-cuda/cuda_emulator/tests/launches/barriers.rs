@@ -1,11 +1,9 @@
 //! Tests block barriers: their effect, and threads that miss them.
 
-mod common;
-
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use common::{Buffer, ORDERS, config, launch, ordered, run, tid};
+use crate::common::{Buffer, ORDERS, config, launch, ordered, run, tid};
 use cuda_emulator::intrinsics as cuda;
 use cuda_emulator::{Blocks, DeviceMemory, Diagnosis, Doing, Options};
 

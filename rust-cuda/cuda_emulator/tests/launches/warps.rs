@@ -1,8 +1,6 @@
 //! Tests warp operations: shuffles, votes, matches, barriers, masks.
 
-mod common;
-
-use common::{Buffer, ORDERS, config, launch, ordered, tid};
+use crate::common::{Buffer, ORDERS, config, launch, ordered, tid};
 use cuda_emulator::intrinsics::{self as cuda, ShuffleKind};
 use cuda_emulator::{DeviceMemory, Diagnosis, Doing, SourceMissing};
 

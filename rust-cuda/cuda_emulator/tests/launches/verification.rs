@@ -1,11 +1,9 @@
 //! Tests that verification finds results that depend on the order of threads or on unwritten
 //! memory.
 
-mod common;
-
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use common::{Buffer, Ptr, config, launch, tid, verify};
+use crate::common::{Buffer, Ptr, config, launch, tid, verify};
 use cuda_emulator::intrinsics as cuda;
 use cuda_emulator::{
     Blocks, Compare, DeviceMemory, Diagnosis, LaunchConfig, Options, Poison, ThreadOrder, Verify,

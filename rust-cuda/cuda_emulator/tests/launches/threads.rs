@@ -1,11 +1,9 @@
 //! Tests how emulated threads end (panics, exits, traps), and what then happens to the other
 //! threads.
 
-mod common;
-
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use common::{Buffer, ORDERS, config, launch, ordered, run, tid};
+use crate::common::{Buffer, ORDERS, config, launch, ordered, run, tid};
 use cuda_emulator::intrinsics as cuda;
 use cuda_emulator::{DeviceMemory, Diagnosis, LaunchConfig, Options};
 
@@ -154,7 +152,7 @@ fn exits_end_a_thread_and_run_destructors() {
     let memory = DeviceMemory::new();
     let out = Buffer::new(&memory, "out", &[0_u32; 64]);
     let o = out.ptr();
-    struct Mark(common::Ptr<u32>);
+    struct Mark(crate::common::Ptr<u32>);
     impl Drop for Mark {
         fn drop(&mut self) {
             self.0.write(tid() as isize, 7);

@@ -1,13 +1,9 @@
 //! Tests race detection: planted races are reported with both threads, the memory and the lines;
 //! ordered accesses are not reported.
 
-#![cfg(traced)]
-
-mod common;
-
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 
-use common::{Buffer, config, tid, verify};
+use crate::common::{Buffer, config, tid, verify};
 use cuda_emulator::intrinsics::{self as cuda, SharedSlot, ShuffleKind};
 use cuda_emulator::{Access, Blocks, DeviceMemory, Diagnosis, MemoryKind, RacingAccess, Verify};
 
@@ -441,7 +437,7 @@ fn without_debug_information_races_are_possible() {
     let copy = std::env::temp_dir().join(format!("halo-races-{}", std::process::id()));
     std::fs::copy(std::env::current_exe().unwrap(), &copy).unwrap();
     let output = std::process::Command::new(&copy)
-        .args(["child_without_debug_information", "--exact", "--ignored"])
+        .args(["races::child_without_debug_information", "--exact", "--ignored"])
         .env(COPY, &copy)
         .output()
         .unwrap();
@@ -680,6 +676,6 @@ fn memory_is_accessible_afterwards() {
     };
     verify(&config(1, 64), &Verify::default(), &memory, &fails).unwrap_err();
     assert_eq!(out.get()[39], 1);
-    common::run(&memory, 1, 64, || param.write(tid(), 3)).unwrap();
+    crate::common::run(&memory, 1, 64, || param.write(tid(), 3)).unwrap();
     assert_eq!(out.get(), [3; 64]);
 }
