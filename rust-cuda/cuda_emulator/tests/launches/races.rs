@@ -437,7 +437,11 @@ fn without_debug_information_races_are_possible() {
     let copy = std::env::temp_dir().join(format!("halo-races-{}", std::process::id()));
     std::fs::copy(std::env::current_exe().unwrap(), &copy).unwrap();
     let output = std::process::Command::new(&copy)
-        .args(["races::child_without_debug_information", "--exact", "--ignored"])
+        .args([
+            "races::child_without_debug_information",
+            "--exact",
+            "--ignored",
+        ])
         .env(COPY, &copy)
         .output()
         .unwrap();

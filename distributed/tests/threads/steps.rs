@@ -1,8 +1,6 @@
 //! Steps of stencils, of waves and of bodies on any number of ranks have the bits of one device.
 
-#[allow(dead_code, reason = "this suite has no reductions of numbers")]
-mod ways;
-
+use crate::ways::{CPU, EMULATOR, Way, bits, noise, ways_of_steps};
 use halo_distributed::{Communicator, Decomposition, Error, heat3d, nbody, run, stencil, wave3d};
 use halo_gpu::heat3d::Heat3d;
 use halo_gpu::nbody::problem::Cluster;
@@ -10,7 +8,6 @@ use halo_gpu::nbody::{Body, Energy, Gravity};
 use halo_gpu::stencil::{Neighbourhood, Number, PointUpdate, Reach, Stencil};
 use halo_gpu::wave3d::{Layer, Wave3d};
 use halo_gpu::{Axis, Boundary, Device, Field3, Grid2, Grid3, Shape2, Shape3, test_cases};
-use ways::{CPU, EMULATOR, Way, bits, noise, ways_of_steps};
 
 /// Slabs, pencils and blocks, periodic along the axes of `periodic`, whose blocks have at least
 /// `width` points along the axes that are cut.

@@ -337,7 +337,7 @@ fn fields_that_no_memory_holds_are_refused() {
 #[test]
 fn launched_without_mpi_is_found_out() {
     const CASE: &str = "HALO_LAUNCHED_CASE";
-    let name = "launched_without_mpi_is_found_out";
+    let name = "ranks::launched_without_mpi_is_found_out";
     if std::env::var_os(CASE).is_some() {
         match Communicator::from_launcher() {
             Ok(communicator) => println!("{} rank", communicator.size()),

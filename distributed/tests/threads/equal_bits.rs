@@ -1,7 +1,8 @@
 //! Results of any number of ranks have the bits of one device.
 
-mod ways;
-
+use crate::ways::{
+    CPU, EMULATOR, Way, bits, noise, numbers_of_ranks, ways, ways_of_numbers, ways_of_steps,
+};
 use halo_distributed::{
     Decomposition, Error, Ghosted, argmax, argmin, derivative3d, dot, heat2d, max, mean, min,
     nbody, norm, run, sum,
@@ -14,9 +15,6 @@ use halo_gpu::stencil1d::{Stencil1d, TEXTBOOK_COEFFICIENTS};
 use halo_gpu::{
     Axis, Boundary, Device, DeviceKind, Field2, Field3, Grid2, Grid3, Scalar, Shape2, Shape3,
     test_cases,
-};
-use ways::{
-    CPU, EMULATOR, Way, bits, noise, numbers_of_ranks, ways, ways_of_numbers, ways_of_steps,
 };
 
 fn cuts(points: [usize; 2], ranks: usize) -> Vec<Decomposition<2>> {

@@ -1,19 +1,14 @@
 //! Work of ranks that is recorded with its exchanges, as a graph where there is a GPU, has the bits
 //! that it has without.
 
-#[allow(dead_code, reason = "this suite has no numbers of the host")]
-mod ways;
-
-mod turned;
-
+use crate::turned::{after, turned};
+use crate::ways::{EMULATOR, Way, noise, ways_of_steps};
 use halo_distributed::{Decomposition, Error, heat2d, nbody, wave3d};
 use halo_gpu::heat2d::Heat2d;
 use halo_gpu::nbody::Gravity;
 use halo_gpu::nbody::problem::Cluster;
 use halo_gpu::wave3d::Wave3d;
 use halo_gpu::{Boundary, DeviceKind, Grid3, Shape2, Shape3};
-use turned::{after, turned};
-use ways::{EMULATOR, Way, noise, ways_of_steps};
 
 /// The ways and numbers of ranks that work can be recorded on.
 fn recordable() -> Vec<(Way, usize)> {

@@ -1,12 +1,7 @@
 //! Computes the guide's table of equal bits: the result of every family, on any number of ranks, in
 //! every decomposition.
 
-#[path = "ways/families.rs"]
-mod families;
-#[allow(dead_code, reason = "this suite has no other devices")]
-mod ways;
-
-use families::{CUTS, FAMILIES, Family, parts};
+use crate::families::{CUTS, FAMILIES, Family, parts};
 use halo_distributed::{Communicator, run};
 use halo_gpu::{Device, test_cases};
 use std::path::Path;
