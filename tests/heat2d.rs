@@ -9,13 +9,15 @@ mod properties;
 mod steps;
 
 use halo_gpu::Scalar;
+use halo_gpu::case::{Role, registry};
 use halo_gpu::device::Blocks;
 use halo_gpu::heat2d::{Heat2d, Plan, Plate, Variant, problem};
 use halo_gpu::{
     Buffer, Cost, Device, DeviceKind, EmulatorOptions, Error, Field2, LaunchAxis, Shape2,
 };
 use halo_tests::{
-    Bits, assert_same_bits, devices, for_each, kernel_devices, ptx, rng, test_cases, uniform,
+    Bits, assert_same_bits, devices, for_each, is_called, kernel_devices, ptx, rng, test_cases,
+    uniform,
 };
 use rand::RngExt;
 use std::ops::{Add, Mul};
@@ -23,7 +25,7 @@ use std::ops::{Add, Mul};
 /// The kernels of Jacobi iterations: all but the last.
 const ITERATING: &[Variant] = match Variant::ALL.split_last() {
     Some((Variant::Step, others)) => others,
-    _ => unreachable!(),
+    _ => panic!("a new variant comes before `Step`"),
 };
 
 /// What iterates a plate.
@@ -165,54 +167,24 @@ where
 }
 
 #[test]
-fn the_variants_are_the_textbooks_five_kernels_and_the_tuned_ones() {
-    let textbook = [
-        "heat2d_global",
-        "heat2d_shared_core",
-        "heat2d_shared_overlap",
-        "heat2d_shared_halo",
-        "heat2d_texture",
-    ];
-    assert_eq!(Variant::TEXTBOOK.map(Variant::name), textbook);
-    assert_eq!(
-        Variant::TEXTBOOK.map(|variant| variant.to_string()),
-        textbook
-    );
-    assert_eq!(
-        Variant::TEXTBOOK.map(|variant| variant.kernel::<f32>()),
-        textbook.map(Some)
-    );
-    assert_eq!(
-        Variant::TEXTBOOK.map(|variant| variant.kernel::<f64>()),
-        [None; 5]
-    );
-    assert_eq!(Variant::ALL[..5], Variant::TEXTBOOK);
-    assert_eq!(
-        Variant::ALL[5..]
-            .iter()
-            .map(|variant| (variant.kernel::<f32>(), variant.kernel::<f64>()))
-            .collect::<Vec<_>>(),
-        [
-            (Some("heat2d_march_f32"), Some("heat2d_march_f64")),
-            (Some("heat2d_temporal_f32"), Some("heat2d_temporal_f64")),
-            (Some("heat2d_resident_f32"), Some("heat2d_resident_f64")),
-            (Some("heat2d_step_f32"), Some("heat2d_step_f64")),
-        ]
-    );
-    assert_eq!(
-        Variant::ALL.map(Variant::tile),
-        [
-            None,
-            Some([16, 16]),
-            Some([16, 16]),
-            Some([18, 18]),
-            None,
-            None,
-            None,
-            None,
-            None
-        ]
-    );
+fn the_variants_are_the_kernels_of_the_table() {
+    for_each("variants", Variant::ALL, |variant| {
+        let textbook = Variant::TEXTBOOK.contains(&variant);
+        let entry = registry::entry(variant.kernel::<f32>().unwrap()).unwrap();
+        assert!(is_called(entry, variant));
+        assert_eq!(variant.name(), format!("heat2d_{}", entry.variant));
+        assert_eq!(variant.to_string(), variant.name());
+        assert_eq!(textbook, entry.role == Role::Textbook);
+        let in_f64 = format!("{}_f64", variant.name());
+        let in_f64 = (!textbook).then_some(in_f64.as_str());
+        assert_eq!(variant.kernel::<f64>(), in_f64);
+        let tile = match variant {
+            Variant::SharedCore | Variant::SharedOverlap => Some([16, 16]),
+            Variant::SharedHalo => Some([18, 18]),
+            _ => None,
+        };
+        assert_eq!(variant.tile(), tile);
+    });
 }
 
 /// Shapes around the seams of all kernels.
@@ -1024,9 +996,7 @@ fn more_rows_than_a_grid_or_a_texture_has_are_refused() {
             Variant::SharedOverlap => 65_535 * 14 + 2 + 1,
             Variant::SharedHalo => 65_535 * 16 + 2 + 1,
             Variant::Texture => device.limits().texture_2d.height as usize + 1,
-            Variant::March | Variant::Temporal | Variant::Resident | Variant::Step => {
-                unreachable!("they take more rows per block")
-            }
+            _ => unreachable!("they take more rows per block"),
         };
         let shape = Shape2::new(3, rows);
         let heat = Heat2d::dirichlet(shape).unwrap();
@@ -1107,9 +1077,7 @@ fn ptx_facts() {
             Variant::SharedOverlap => [1, 4, 0, 1],
             Variant::SharedHalo => [2, 4, 0, 2],
             Variant::Texture => [0, 0, 4, 0],
-            Variant::March | Variant::Temporal | Variant::Resident | Variant::Step => {
-                unreachable!("their gates stand beside them")
-            }
+            _ => unreachable!("their gates stand beside them"),
         };
         assert_eq!(loads, expected, "ld.global, ld.shared, tex.2d, st.shared");
         assert_eq!(count("st.global"), 1, "one store per point");

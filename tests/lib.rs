@@ -6,6 +6,7 @@
 //! the feature `gpu` the kernels on CUDA device 0. With that feature and no
 //! device a suite fails; nothing passes by skipping.
 
+use halo_gpu::case::Entry;
 use halo_gpu::{Device, EmulatorOptions};
 use rand::rngs::SmallRng;
 use rand::{Rng, RngExt, SeedableRng};
@@ -89,6 +90,12 @@ pub fn rng() -> SmallRng {
 /// `len` numbers in [-1, 1), none of them special.
 pub fn uniform(rng: &mut impl Rng, len: usize) -> Vec<f32> {
     (0..len).map(|_| rng.random_range(-1.0..1.0)).collect()
+}
+
+/// Whether a family's enum and the table of kernels call the kernel by the same words.
+#[must_use]
+pub fn is_called(entry: &Entry, variant: impl Debug) -> bool {
+    entry.variant.replace('_', "") == format!("{variant:?}").to_lowercase()
 }
 
 /// Names the case while a panic unwinds past it.

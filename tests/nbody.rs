@@ -7,7 +7,7 @@ mod energy;
 mod properties;
 
 use halo_gpu::Scalar;
-use halo_gpu::case::{Problem, registry};
+use halo_gpu::case::{Problem, Role, registry};
 use halo_gpu::nbody::Range as _;
 use halo_gpu::nbody::problem::{Cluster, Reference, error_bound, potential_energy};
 use halo_gpu::nbody::{
@@ -15,23 +15,14 @@ use halo_gpu::nbody::{
     kick_drift,
 };
 use halo_gpu::{Buffer, Device, DeviceKind, Error};
-use halo_tests::{Bits, assert_same_bits, devices, for_each, kernel_devices, ptx, rng, test_cases};
+use halo_tests::{
+    Bits, assert_same_bits, devices, for_each, is_called, kernel_devices, ptx, rng, test_cases,
+};
 use rand::RngExt;
 use rand::rngs::SmallRng;
 
 /// The textbook's size.
 const DEFAULT_N: usize = 16_384;
-
-/// The textbook's kernels: one body per thread, all terms in order.
-const TEXTBOOK: [Variant; 7] = [
-    Variant::AosUnroll1,
-    Variant::AosUnroll2,
-    Variant::AosUnroll4,
-    Variant::AosUnroll8,
-    Variant::AosUnroll16,
-    Variant::AosUnroll32,
-    Variant::Shared,
-];
 
 /// Accelerations by the kernel, or the port, that the library picks.
 fn apply<T: Scalar>(
@@ -181,7 +172,7 @@ fn is_exact_on_the_emulator(implementation: Implementation) -> bool {
     match implementation {
         Implementation::Default => false,
         Implementation::Port(_) => true,
-        Implementation::Kernel(variant) => TEXTBOOK.contains(&variant),
+        Implementation::Kernel(variant) => Variant::TEXTBOOK.contains(&variant),
     }
 }
 
@@ -198,26 +189,19 @@ fn has_bits_of_the_plain_port(device: &Device, implementation: Implementation) -
 }
 
 #[test]
-fn the_kernels_are_these() {
-    let expected = [
-        ("nbody_aos_unroll1_f32", "nbody_aos_unroll1_f64", 1),
-        ("nbody_aos_unroll2_f32", "nbody_aos_unroll2_f64", 2),
-        ("nbody_aos_unroll4_f32", "nbody_aos_unroll4_f64", 4),
-        ("nbody_aos_unroll8_f32", "nbody_aos_unroll8_f64", 8),
-        ("nbody_aos_unroll16_f32", "nbody_aos_unroll16_f64", 16),
-        ("nbody_aos_unroll32_f32", "nbody_aos_unroll32_f64", 32),
-        ("nbody_shared_f32", "nbody_shared_f64", 16),
-        ("nbody_register_tile_f32", "nbody_register_tile_f64", 32),
-        ("nbody_symmetric_f32", "nbody_symmetric_f64", 64),
-    ];
-    let found = Variant::ALL.map(|variant| {
-        (
-            variant.kernel::<f32>(),
-            variant.kernel::<f64>(),
-            variant.unroll(),
-        )
+fn the_variants_are_the_kernels_of_the_table() {
+    for_each("variants", Variant::ALL, |variant| {
+        let in_f32 = registry::entry(variant.kernel::<f32>()).unwrap();
+        let in_f64 = registry::entry(variant.kernel::<f64>()).unwrap();
+        assert_eq!(in_f32.name, format!("nbody_{}_f32", in_f32.variant));
+        assert_eq!(in_f64.name, format!("nbody_{}_f64", in_f32.variant));
+        assert!(is_called(in_f32, variant));
+        let textbook = Variant::TEXTBOOK.contains(&variant);
+        assert_eq!(textbook, in_f32.role == Role::Textbook);
+        if let Some(unrolled) = in_f32.variant.strip_prefix("aos_unroll") {
+            assert_eq!(unrolled, variant.unroll().to_string());
+        }
     });
-    assert_eq!(found, expected);
 }
 
 #[test]
@@ -335,7 +319,7 @@ fn every_unroll_times_every_remainder_and_block() {
     fn check<T: Scalar + Bits>(rng: &mut SmallRng) {
         let mut cases = Vec::new();
         for device in kernel_devices() {
-            for variant in TEXTBOOK {
+            for variant in Variant::TEXTBOOK {
                 let mut add = |block: u32, n: usize| {
                     cases.push((device.clone(), variant, block, n));
                 };
@@ -1255,7 +1239,7 @@ fn ptx_facts() {
     }
     let kernels = ptx::TARGETS
         .into_iter()
-        .flat_map(|target| TEXTBOOK.map(|variant| (target, variant)));
+        .flat_map(|target| Variant::TEXTBOOK.map(|variant| (target, variant)));
     for_each("ptx", kernels, |(target, variant)| {
         check::<f32>(target, variant);
         check::<f64>(target, variant);

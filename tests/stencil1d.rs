@@ -7,10 +7,12 @@ mod custom;
 #[path = "stencil1d/properties.rs"]
 mod properties;
 
-use halo_gpu::case::{Problem, registry};
+use halo_gpu::case::{Problem, Role, registry};
 use halo_gpu::stencil1d::{Stencil1d, TEXTBOOK_COEFFICIENTS, Variant, problem};
 use halo_gpu::{Buffer, Device, DeviceKind, Dim3, EmulatorOptions, Error, LaunchAxis, Limits};
-use halo_tests::{assert_same_bits, devices, for_each, kernel_devices, ptx, rng, uniform};
+use halo_tests::{
+    assert_same_bits, devices, for_each, is_called, kernel_devices, ptx, rng, uniform,
+};
 
 /// Neighbours on either side of the textbook's stencil.
 const RADIUS: usize = TEXTBOOK_COEFFICIENTS.len();
@@ -119,22 +121,18 @@ fn lengths(block: usize) -> Vec<usize> {
 
 #[test]
 fn the_variants_are_the_kernels_of_the_table() {
-    let names = Variant::ALL.map(Variant::name);
-    let of_f32 = Variant::ALL.map(|variant| variant.kernel::<f32>().unwrap());
-    let table = registry::family("stencil1d").unwrap().kernels.iter();
-    let of_table: Vec<&str> = table.map(|it| it.name).collect();
-    assert_eq!(of_f32[..], of_table[..4]);
-    assert_eq!(
-        Variant::ALL.map(|variant| variant.kernel::<f64>()),
-        [None, None, None, Some(of_table[4])]
-    );
-    assert_eq!(of_table.len(), 5);
-    assert_eq!(Variant::ALL.map(|variant| variant.to_string()), names);
-    assert_eq!(names[3], "stencil1d_custom");
-    assert_eq!(
-        Variant::TEXTBOOK.map(Variant::name),
-        ["stencil1d_constant", "stencil1d_readonly"]
-    );
+    let table = registry::family("stencil1d").unwrap().kernels;
+    let in_both_types = |variant: Variant| [variant.kernel::<f32>(), variant.kernel::<f64>()];
+    let kernels = Variant::ALL.into_iter().flat_map(in_both_types).flatten();
+    assert!(kernels.eq(table.iter().map(|entry| entry.name)));
+    for_each("variants", Variant::ALL, |variant| {
+        let entry = registry::entry(variant.kernel::<f32>().unwrap()).unwrap();
+        assert!(is_called(entry, variant));
+        assert_eq!(variant.name(), format!("stencil1d_{}", entry.variant));
+        assert_eq!(variant.to_string(), variant.name());
+        let textbook = Variant::TEXTBOOK.contains(&variant);
+        assert_eq!(textbook, entry.role == Role::Textbook);
+    });
 }
 
 #[test]
@@ -665,7 +663,7 @@ fn ptx_facts_of_the_textbook_kernels() {
                 assert_eq!(count("ld.const"), 0);
                 assert_eq!(readonly, 4);
             }
-            Variant::Vector4 | Variant::Custom => unreachable!("no textbook kernel"),
+            _ => unreachable!("no textbook kernel"),
         }
         // 4 differences, 1 product, 3 fused multiply-adds.
         assert_eq!(count("sub.rn.f32") + count("sub.f32"), 4);

@@ -146,7 +146,7 @@ impl<T: Element> Buffer<T> {
     /// A buffer of 0 bytes: without elements, or of a zero-sized type.
     fn empty(device: &Device, len: usize) -> Self {
         let storage = match device.backend() {
-            Backend::Cpu => Storage::Host(vec![T::zeroed(); len]),
+            Backend::Cpu => Storage::Host(vec![T::zeroed(); len].into()),
             _ => Storage::Empty,
         };
         Self {
@@ -239,15 +239,16 @@ impl<T: Element> Buffer<T> {
         Ok(values)
     }
 
-    /// The elements in host memory. From [`Device::cpu`] they are moved without a copy, from other
-    /// devices copied.
+    /// The elements in host memory. From [`Device::cpu`] they are moved without new memory, and
+    /// without a copy if they come [from a vector](Self::from_vec); from other devices they are
+    /// copied.
     ///
     /// # Errors
     ///
     /// As for [`to_vec`](Self::to_vec).
     pub fn into_vec(self) -> Result<Vec<T>, Error> {
         match self.storage {
-            Storage::Host(own) => Ok(own),
+            Storage::Host(own) => Ok(own.into_vec()),
             _ => self.to_vec(),
         }
     }
@@ -277,7 +278,7 @@ impl<T: Element> Buffer<T> {
         Ok(Self {
             len: values.len(),
             shape: Shape::Line(values.len()),
-            storage: Storage::Host(values),
+            storage: Storage::Host(values.into()),
             device: device.clone(),
         })
     }

@@ -5,7 +5,7 @@
 use super::emulator::EmulatorMemory;
 use super::handle::{Backend, Device};
 use crate::Error;
-use crate::allocation::{reserve, zeroed};
+use crate::allocation::{Aligned, zeroed};
 use bytemuck::{cast_slice, cast_slice_mut};
 use std::ops::Range;
 
@@ -22,7 +22,7 @@ pub(super) enum Storage<T: Element> {
     /// No bytes and no memory; not on the CPU device.
     Empty,
     /// The memory of the CPU ports.
-    Host(Vec<T>),
+    Host(Aligned<T>),
     /// The caller's memory, which the CPU ports read. The buffer is in a [`Lent`](super::Lent).
     Lent(&'static [T]),
     Emulator(EmulatorMemory),
@@ -41,14 +41,11 @@ impl<T: Element> Storage<T> {
         Ok(match device.backend() {
             Backend::Cpu => {
                 let zero = bytemuck::bytes_of(&value).iter().all(|byte| *byte == 0);
-                let values = if zero {
-                    zeroed(len)?
+                Self::Host(if zero {
+                    Aligned::zeroed(len)?
                 } else {
-                    let mut values = reserve(len)?;
-                    values.resize(len, value);
-                    values
-                };
-                Self::Host(values)
+                    Aligned::filled(len, value)?
+                })
             }
             Backend::Emulator(emulator) => {
                 let mut memory = emulator.allocate::<T>(bytes)?;
@@ -68,11 +65,7 @@ impl<T: Element> Storage<T> {
     pub(super) fn of(device: &Device, values: &[T]) -> Result<Self, Error> {
         let bytes = size_of_val(values);
         Ok(match device.backend() {
-            Backend::Cpu => {
-                let mut copy = reserve(values.len())?;
-                copy.extend_from_slice(values);
-                Self::Host(copy)
-            }
+            Backend::Cpu => Self::Host(Aligned::copy_of(values)?),
             Backend::Emulator(emulator) => {
                 let mut memory = emulator.allocate::<T>(bytes)?;
                 memory.write(0, cast_slice(values));

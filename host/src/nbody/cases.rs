@@ -144,22 +144,6 @@ impl Variant {
     pub fn kernel<T: Scalar>(self) -> &'static str {
         self.entry::<T>().name
     }
-
-    /// The number of interactions per iteration of the inner loop, in f32.
-    #[must_use]
-    pub const fn unroll(self) -> usize {
-        match self {
-            Self::AosUnroll1 => 1,
-            Self::AosUnroll2 => 2,
-            Self::AosUnroll4 => 4,
-            Self::AosUnroll8 => 8,
-            Self::AosUnroll16 => 16,
-            Self::AosUnroll32 => 32,
-            Self::Shared => gpu_kernels::nbody::SHARED_UNROLL,
-            Self::RegisterTile => 32,
-            Self::Symmetric => 64,
-        }
-    }
 }
 
 /// The name of the entry point for potentials of bodies of `T` in the PTX.

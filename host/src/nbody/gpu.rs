@@ -62,6 +62,24 @@ impl Variant {
             None => unreachable!("there is one for each type of bodies"),
         }
     }
+
+    /// The number of interactions per iteration of the inner loop, in f32.
+    #[cfg(feature = "cases")]
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn unroll(self) -> usize {
+        match self {
+            Self::AosUnroll1 => 1,
+            Self::AosUnroll2 => 2,
+            Self::AosUnroll4 => 4,
+            Self::AosUnroll8 => 8,
+            Self::AosUnroll16 => 16,
+            Self::AosUnroll32 => 32,
+            Self::Shared => gpu_kernels::nbody::SHARED_UNROLL,
+            Self::RegisterTile => 32,
+            Self::Symmetric => 64,
+        }
+    }
 }
 
 /// A kernel with its arguments.

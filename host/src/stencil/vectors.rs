@@ -37,7 +37,7 @@ const RUN: usize = 4096;
 const RUN_WITH_WINDOWS: usize = 1024;
 
 /// For each vector, values that nothing has read yet are prefetched this many points ahead.
-const AHEAD: usize = 256;
+const AHEAD: usize = 512;
 
 /// The number of values of a field that an update reads. Offsets are along x, within a plane, and
 /// along the slowest axis.

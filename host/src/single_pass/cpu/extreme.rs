@@ -13,11 +13,12 @@ use std::sync::Mutex;
 /// Elements of a piece.
 const PIECE: usize = 1 << 14;
 
-/// Elements of a row; one running extremum is kept for each.
-const ROW: usize = 128;
+/// Elements of a row; one running extremum is kept for each. That is at least two vectors.
+const ROW: usize = 32;
 
-/// Rows that are compared together.
-const ROWS: usize = 8;
+/// Rows that are compared together. They are close to each other, because the processor prefetches
+/// best what is read in order.
+const ROWS: usize = 4;
 
 /// Elements that are searched together for the index.
 const GROUP: usize = 64;

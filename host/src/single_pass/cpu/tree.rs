@@ -13,6 +13,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// The most lanes: for elements of 4 bytes.
 const LANES: usize = 2048;
 
+/// The most rows that are added together: each lane's total is loaded and stored once for all of
+/// them.
+const ROWS: usize = 4;
+
+/// From this number of bytes on, an array is read from memory. Then it is read in order, one row
+/// after the other: the processor prefetches best what is read in order.
+const IN_MEMORY: usize = 16 << 20;
+
 /// A small number of terms or chunks, which needs less memory.
 const FEW: usize = 128;
 
@@ -59,6 +67,9 @@ trait Terms<V>: Copy + Sync {
 
     /// Adds the term at `place` to `total`.
     fn take(self, total: V, place: usize) -> V;
+
+    /// The rows to be added together if each array has `bytes` bytes: 1 or [`ROWS`].
+    fn together(self, bytes: usize) -> usize;
 }
 
 /// The elements of an array.
@@ -83,6 +94,15 @@ impl<V, T: Copy + Sync, F: Fn(V, T) -> V + Copy + Sync> Terms<V> for Elements<'_
     #[inline(always)]
     fn take(self, total: V, place: usize) -> V {
         (self.take)(total, self.values[place])
+    }
+
+    fn together(self, bytes: usize) -> usize {
+        // Totals that are larger than the elements take longer than reading them does.
+        if bytes < IN_MEMORY || size_of::<V>() > size_of::<T>() {
+            ROWS
+        } else {
+            1
+        }
     }
 }
 
@@ -110,6 +130,10 @@ impl<V, T: Copy + Sync, F: Fn(V, T, T) -> V + Copy + Sync> Terms<V> for Pairs<'_
     fn take(self, total: V, place: usize) -> V {
         (self.take)(total, self.x[place], self.y[place])
     }
+
+    fn together(self, bytes: usize) -> usize {
+        if bytes < IN_MEMORY { ROWS } else { 1 }
+    }
 }
 
 /// Adds the terms that `take` makes from elements, in the order of the tree.
@@ -134,9 +158,9 @@ fn total<V: Total>(terms: impl Terms<V>, size: usize) -> V {
     let len = terms.len();
     let partition = Partition::of(len, size);
     if len <= FEW {
-        chunk(terms, partition.lanes(), &mut [V::NOTHING; FEW])
+        chunk(terms, partition.lanes(), ROWS, &mut [V::NOTHING; FEW])
     } else if len <= partition.span() {
-        chunk(terms, partition.lanes(), &mut [V::NOTHING; LANES])
+        chunk(terms, partition.lanes(), ROWS, &mut [V::NOTHING; LANES])
     } else if len.div_ceil(partition.span()) <= FEW {
         total_of_chunks::<V, FEW>(terms, size)
     } else {
@@ -150,7 +174,9 @@ fn total_of_chunks<V: Total, const N: usize>(terms: impl Terms<V>, size: usize) 
     let partition = Partition::of(len, size);
     let (lanes, span) = (partition.lanes(), partition.span());
     let chunks = len.div_ceil(span);
-    let threads = threads::worth(len.saturating_mul(size), SHARE_BYTES);
+    let bytes = len.saturating_mul(size);
+    let threads = threads::worth(bytes, SHARE_BYTES);
+    let together = terms.together(bytes);
     // The chunks' totals are added like one more chunk, row by row.
     let lanes_of_totals = Partition::of(chunks, size_of::<V>()).lanes().min(N);
     let row = [const { AtomicU64::new(0) }; N];
@@ -162,7 +188,7 @@ fn total_of_chunks<V: Total, const N: usize>(terms: impl Terms<V>, size: usize) 
             for place in mine {
                 let begin = (first + place) * span;
                 let part = terms.part(begin, span.min(len - begin));
-                let total = chunk(part, lanes, &mut totals);
+                let total = chunk(part, lanes, together, &mut totals);
                 row[place].store(total.to_word(), Ordering::Relaxed);
             }
         });
@@ -178,12 +204,13 @@ fn total_of_chunks<V: Total, const N: usize>(terms: impl Terms<V>, size: usize) 
 /// The sum of all terms of a chunk; `totals` is memory for the totals of its lanes. Term e belongs
 /// to lane e modulo the number of lanes. Each lane adds its terms in order, then neighbouring lanes
 /// are added until one remains.
-fn chunk<V: Total>(terms: impl Terms<V>, lanes: usize, totals: &mut [V]) -> V {
+fn chunk<V: Total>(terms: impl Terms<V>, lanes: usize, together: usize, totals: &mut [V]) -> V {
     // Lanes after the last one with a term would change nothing.
     let lanes = lanes.min(terms.len().next_power_of_two());
     dispatched(Chunk {
         terms,
         totals: &mut totals[..lanes],
+        together,
     })
 }
 
@@ -191,6 +218,8 @@ fn chunk<V: Total>(terms: impl Terms<V>, lanes: usize, totals: &mut [V]) -> V {
 struct Chunk<'a, V, T> {
     terms: T,
     totals: &'a mut [V],
+    /// The rows that are added together, up to [`ROWS`].
+    together: usize,
 }
 
 impl<V: Total, T: Terms<V>> WithSimd for Chunk<'_, V, T> {
@@ -198,7 +227,11 @@ impl<V: Total, T: Terms<V>> WithSimd for Chunk<'_, V, T> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) -> V {
-        let Self { terms, totals } = self;
+        let Self {
+            terms,
+            totals,
+            together,
+        } = self;
         let (len, lanes) = (terms.len(), totals.len());
         let row = |first: usize| terms.part(first, lanes);
         // If there are few rows, each group of lanes is summed completely before the next.
@@ -216,7 +249,7 @@ impl<V: Total, T: Terms<V>> WithSimd for Chunk<'_, V, T> {
             let totals = &mut totals[..count];
             return Neighbours { totals }.with_simd(simd);
         }
-        let mut first = match len / lanes {
+        let mut first = match (len / lanes).min(together) {
             0 => {
                 totals.fill(V::NOTHING);
                 0
@@ -235,8 +268,7 @@ impl<V: Total, T: Terms<V>> WithSimd for Chunk<'_, V, T> {
                 4 * lanes
             }
         };
-        // Each lane's total is loaded and stored once for several rows.
-        while len - first >= 4 * lanes {
+        while together == ROWS && len - first >= ROWS * lanes {
             let rows = [0, 1, 2, 3].map(
                 #[inline(always)]
                 |r| row(first + r * lanes),
