@@ -220,16 +220,15 @@ fn waves_in_space() {
         let grid = grid.and_then(|grid| grid.with_boundaries(boundary));
         grid.expect("a grid")
     };
-    let cases: [fn(&Way, &dyn Fn(Boundary) -> Grid3); 3] = [
-        |way, grid| waves::<f32>(way, grid(Boundary::OneSided), 8, &[4, 5]),
-        |way, grid| waves::<f64>(way, grid(Boundary::Periodic), 8, &[4]),
-        |way, grid| waves::<f32>(way, grid(Boundary::Neumann), 4, &[4]),
-    ];
     let all = ways_of_steps()
         .into_iter()
-        .flat_map(|way| cases.map(|case| (way.clone(), case)));
+        .flat_map(|way| [0, 1, 2].map(|case| (way.clone(), case)));
     for (way, case) in test_cases::one_in(2, all) {
-        case(&way, &grid);
+        match case {
+            0 => waves::<f32>(&way, grid(Boundary::OneSided), 8, &[4, 5]),
+            1 => waves::<f64>(&way, grid(Boundary::Periodic), 8, &[4]),
+            _ => waves::<f32>(&way, grid(Boundary::Neumann), 4, &[4]),
+        }
     }
 }
 
