@@ -45,7 +45,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("open", "takes nothing; `tests/validation.rs`"),
     (
         "reserve",
-        "hidden, any length; `distributed/tests/ranks.rs`",
+        "hidden, any length; `distributed/tests/threads/ranks.rs`",
     ),
     ("mean_by", "any number and function; `Plan::mean`"),
     ("norm_by", "any function; `Plan::norm`"),
