@@ -30,9 +30,9 @@
 
 use super::number::Number;
 use super::vectors::{Rows, Run, most_rows, windows_len};
+use crate::caches::{last_cache_per_core, second_cache};
 use crate::elementwise::cpu::put_among;
 use crate::simd::dispatched;
-use crate::streaming::{last_cache_per_core, second_cache};
 use crate::{Boundary, Error, allocation, threads};
 use halo_stencil::{Layout, Place, PointUpdate, Reach, furthest, overwritten};
 use pulp::{Simd, WithSimd};

@@ -63,7 +63,7 @@ static CRATES: &[Crate] = &[
         sources: "host/src",
         layers: &[
             layer("core", &[
-                "accuracy", "allocation", "argument", "axis", "constants", "error", "extents", "field", "field_ndarray",
+                "accuracy", "allocation", "argument", "axis", "caches", "constants", "error", "extents", "field", "field_ndarray",
                 "finite_difference", "geometry", "grid", "limits", "pages", "shape", "simd", "streaming",
                 "test_cases", "threads", "variants", "versions",
             ], &[]),
