@@ -47,7 +47,7 @@ pub(super) trait Baseline {
 /// A kernel in the CUDA C++ of a row's family that does the row's work under another name than the
 /// row's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(super) struct StandIn {
     /// The name of the baseline in the record.
     pub(super) baseline: &'static str,
     /// The kernel that it replaces in the launch.
@@ -75,11 +75,11 @@ pub(super) struct Baselines {
 
 impl Baselines {
     /// Looks for a compiler and compiles the baselines of these families: the kernels with the
-    /// names of the family's rows, and these entries. Takes as long as the slowest compilation,
+    /// names of the family's rows, and these stand-ins. Takes as long as the slowest compilation,
     /// about 20 seconds.
     pub(super) fn find(
         replaceable: &SharedKernels,
-        families: &[(&'static str, Vec<Entry>)],
+        families: &[(&'static str, Vec<StandIn>)],
     ) -> Self {
         let mut baselines = Self::default();
         let device = &replaceable.borrow().device().clone();
@@ -167,7 +167,7 @@ impl Baselines {
     fn compile(
         &mut self,
         device: &Device,
-        families: &[(&'static str, Vec<Entry>)],
+        families: &[(&'static str, Vec<StandIn>)],
         toolchain: &Toolchain,
         arch: &str,
     ) {
@@ -212,9 +212,9 @@ impl Baselines {
             self.cub = cub;
             self.add(CUB, format!("{DEVICE_REDUCE}, {compiler}"), why_not);
         }
-        for (family, entries) in families {
+        for (family, stand_ins) in families {
             if self.kernels.iter().any(|(name, _)| name == family) {
-                for entry in entries {
+                for entry in stand_ins {
                     let what = format!("CUDA C++, nvcc {}", toolchain.version());
                     self.add(entry.baseline, what, None);
                 }
@@ -222,13 +222,13 @@ impl Baselines {
         }
     }
 
-    /// The baselines that can do the work of this row. `entries` are kernels beside the one of the
+    /// The baselines that can do the work of this row. `stand_ins` are kernels beside that of the
     /// row's own name.
     pub(super) fn of_row(
         &self,
         device: &Device,
         family: &str,
-        entries: &[Entry],
+        stand_ins: &[StandIn],
         row: &dyn Prepared,
     ) -> Result<Vec<Box<dyn Baseline>>, Error> {
         let mut baselines: Vec<Box<dyn Baseline>> = Vec::new();
@@ -242,7 +242,7 @@ impl Baselines {
                 }));
             };
             add(NVCC, kernels.clone());
-            for entry in entries {
+            for entry in stand_ins {
                 // SAFETY: as for the kernels themselves; see the comment at the entry.
                 let kernels = unsafe { kernels.clone().with_entry(entry.kernel, entry.entry) };
                 add(entry.baseline, kernels);

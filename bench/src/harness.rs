@@ -15,7 +15,7 @@ pub(super) use halo_report::record::{LeftOut, Metric, Slots, Unit, Work};
 use halo_report::stats::Times;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-pub(super) use super::baselines::Entry;
+pub(super) use super::baselines::StandIn;
 use super::baselines::{self, Baseline, Baselines};
 use super::cpp::{self, Limit};
 use super::issue_rates;
@@ -98,7 +98,7 @@ pub(super) trait Row {
     fn work(&self) -> Work;
     /// Kernels of the family's CUDA C++ that do the same. The one with the row's own name is always
     /// looked for, and not in this list.
-    fn entries(&self) -> &'static [Entry] {
+    fn stand_ins(&self) -> &'static [StandIn] {
         &[]
     }
     /// Puts its input on the device.
@@ -177,13 +177,13 @@ pub(super) fn run(flags: &Bench) -> Result<Outcome, Error> {
     let mut baselines = Baselines::default();
     if flags.compare {
         progress.set_message("compiling C++");
-        let entries = |plans: &[Plan]| {
+        let stand_ins = |plans: &[Plan]| {
             let rows = plans.iter().flat_map(|plan| &plan.rows);
-            rows.flat_map(|row| row.entries()).copied().collect()
+            rows.flat_map(|row| row.stand_ins()).copied().collect()
         };
         let families: Vec<_> = plans
             .iter()
-            .map(|(name, plans)| (*name, entries(plans)))
+            .map(|(name, plans)| (*name, stand_ins(plans)))
             .collect();
         baselines = Baselines::find(&replaceable, &families);
     }
@@ -446,7 +446,7 @@ fn run_row(
         return Ok(record);
     }
     let limits = baselines.limits(&record.work)?;
-    let baselines = baselines.of_row(device, family, row.entries(), prepared.as_ref())?;
+    let baselines = baselines.of_row(device, family, row.stand_ins(), prepared.as_ref())?;
     compare(
         device,
         flags,

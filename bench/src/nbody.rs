@@ -20,7 +20,7 @@ use halo_gpu::{Buffer, Device, DeviceKind, Errors};
 
 use super::cpp::{self, Array, Job};
 use super::harness::{
-    Check, Entry, Family, LeftOut, Metric, Plan, Prepared, Row, Slots, Unit, Work, reserve,
+    Check, Family, LeftOut, Metric, Plan, Prepared, Row, Slots, StandIn, Unit, Work, reserve,
 };
 use super::size::Size;
 use crate::error::Error;
@@ -184,7 +184,7 @@ fn slots<T: Scalar>(by: By, n: usize) -> Slots {
 }
 
 /// The n-body example of the CUDA samples, in the same style.
-const SAMPLE: Entry = Entry {
+const SAMPLE: StandIn = StandIn {
     baseline: "CUDA n-body sample style",
     kernel: "nbody_shared_f32",
     entry: "nbody_sample_f32",
@@ -224,7 +224,7 @@ impl<T: Scalar + cpp::Element> Row for Accelerations<T> {
         }
     }
 
-    fn entries(&self) -> &'static [Entry] {
+    fn stand_ins(&self) -> &'static [StandIn] {
         // Its parameters, block, shared memory and results are those of this kernel.
         if self.name() == SAMPLE.kernel {
             &[SAMPLE]
@@ -668,7 +668,7 @@ mod tests {
             assert_eq!((slots.fp32 + slots.fp64) >> 27, twice, "{}", row.name());
             assert_eq!(slots.fp64 == 0, row.name().ends_with("f32"));
             let sampled = row.name() == "nbody_shared_f32";
-            assert_eq!(row.entries().len(), usize::from(sampled), "{}", row.name());
+            assert_eq!(row.stand_ins().len(), usize::from(sampled), "{}", row.name());
         }
     }
 

@@ -48,10 +48,10 @@ fn plan(device: &Device, size: Option<&Size>) -> Result<Plan, Error> {
     };
     let mut rows: Vec<Box<dyn Row>> = Vec::new();
     let mut left_out = Vec::new();
-    for (stencil, line) in [(textbook, Line::WholeNumbers), (derivative, Line::Sine)] {
+    for (stencil, line) in [(textbook, Input::WholeNumbers), (derivative, Input::Sine)] {
         for &by in &by {
             let row = Stencil { stencil, line, by };
-            if n > LARGEST_SINE && matches!(line, Line::Sine) {
+            if n > LARGEST_SINE && matches!(line, Input::Sine) {
                 left_out.push(LeftOut::new(
                     row.name(),
                     format!(
@@ -99,14 +99,14 @@ enum By {
 
 /// The input, which decides the coefficients.
 #[derive(Clone, Copy)]
-enum Line {
+enum Input {
     /// Textbook's coefficients; exact.
     WholeNumbers,
     /// Coefficients of the derivative; analytic.
     Sine,
 }
 
-impl Line {
+impl Input {
     /// Checks the result.
     fn judge(self, output: &[f32]) -> Check {
         match self {
@@ -147,7 +147,7 @@ fn job<T: Sample + Element>(
 
 struct Stencil {
     stencil: Stencil1d<f32>,
-    line: Line,
+    line: Input,
     by: By,
 }
 
@@ -158,8 +158,8 @@ impl Row for Stencil {
             By::Port => "stencil1d, CPU port",
         };
         match self.line {
-            Line::WholeNumbers => by.to_owned(),
-            Line::Sine => format!("{by}, derivative"),
+            Input::WholeNumbers => by.to_owned(),
+            Input::Sine => format!("{by}, derivative"),
         }
     }
 
@@ -178,8 +178,8 @@ impl Row for Stencil {
     fn prepare(&self, device: &Device) -> Result<Box<dyn Prepared>, Error> {
         let n = self.stencil.n();
         let line = match self.line {
-            Line::WholeNumbers => problem::whole_numbers(n)?,
-            Line::Sine => problem::sine(n)?,
+            Input::WholeNumbers => problem::whole_numbers(n)?,
+            Input::Sine => problem::sine(n)?,
         };
         Ok(Box::new(Ready {
             plan: match self.by {
@@ -196,7 +196,7 @@ impl Row for Stencil {
 
 struct Ready {
     plan: stencil1d::Plan<f32>,
-    line: Line,
+    line: Input,
     by: By,
     input: Buffer<f32>,
     output: Buffer<f32>,

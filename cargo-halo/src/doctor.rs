@@ -5,15 +5,17 @@
 //! means. It uses nothing but what `machine` found, so tests can describe any machine.
 
 mod machine;
+mod mend;
 mod system;
 
 use std::path::{Path, PathBuf};
 
-use crate::Outcome;
 use crate::error::Error;
+use crate::outcome::Outcome;
 use crate::output;
 use crate::toolchain::Toolchain;
 use machine::{Driver, Gpu, Machine, NoGpus, Tool, Version};
+use mend::Mend;
 
 pub use machine::Committed;
 
@@ -101,17 +103,6 @@ enum State {
     Unfit { found: String, why: String },
     /// Why it is missing, where the reason is known.
     Missing(Option<String>),
-}
-
-/// The remedy for a missing requirement.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Mend {
-    /// A command, to be pasted into a shell in the repository's root.
-    Run(String),
-    /// A page, where no command is right everywhere.
-    See(&'static str),
-    /// A command that works without it.
-    Instead(String),
 }
 
 /// Prints what works, and the commands for what does not. Returns `Findings` if device code

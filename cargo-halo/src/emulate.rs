@@ -9,10 +9,10 @@ use std::process::Command;
 
 use cargo_metadata::{Package, TargetKind};
 
-use crate::Outcome;
 use crate::error::Error;
 use crate::flags::Emulate;
 use crate::kernels::{Kernels, package_of};
+use crate::outcome::Outcome;
 use crate::process;
 
 /// The program's fixed part.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::{Command, ExitStatus};
 
-use crate::process;
+use crate::command_line;
 
 /// The reason why a command stopped.
 #[derive(Debug, thiserror::Error)]
@@ -93,7 +93,7 @@ impl Error {
 
     /// For `map_err`: names the program that did not start.
     pub fn start(command: &Command) -> impl FnOnce(std::io::Error) -> Self {
-        let program = process::name(command);
+        let program = command_line::program(command);
         move |source| Self::Start { program, source }
     }
 }

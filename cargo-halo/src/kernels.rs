@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use cargo_metadata::{Metadata, MetadataCommand, Package};
 use cuda_builder::{CudaBuilder, DebugInfo, NvvmArch};
 
-use crate::Outcome;
 use crate::error::Error;
 use crate::flags;
 use crate::inspect::report::{self, KernelReport};
 use crate::inspect::resources::{Block, Multiprocessor};
 use crate::inspect::{Assembled, Tools, gates};
+use crate::outcome::Outcome;
 use crate::output;
 use crate::toolchain::Toolchain;
 

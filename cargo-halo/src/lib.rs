@@ -12,6 +12,7 @@
 //!
 //! The library contains the whole program, and Halo's own tasks use it. It has no stable interface.
 
+mod command_line;
 #[doc(hidden)]
 pub mod doctor;
 mod emulate;
@@ -23,6 +24,7 @@ pub mod inspect;
 #[doc(hidden)]
 pub mod kernels;
 mod new;
+mod outcome;
 #[doc(hidden)]
 pub mod output;
 #[doc(hidden)]
@@ -34,14 +36,7 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 
-/// The outcome of a command that ran to its end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// No fault was found.
-    Clean,
-    /// The command ran and found something wrong, which it has already printed.
-    Findings,
-}
+pub use outcome::Outcome;
 
 /// Runs the command named on the command line: the whole of `cargo halo`.
 ///

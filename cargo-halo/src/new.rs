@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::Outcome;
 use crate::error::Error;
 use crate::flags::New;
 use crate::kernels::package_of;
+use crate::outcome::Outcome;
 use crate::output;
 
 /// The files of a new crate and their contents. In them `{{name}}` is the crate's name,

@@ -3,8 +3,9 @@
 use std::ffi::OsString;
 use std::process::{Command, Output};
 
-use crate::Outcome;
+use crate::command_line;
 use crate::error::Error;
+use crate::outcome::Outcome;
 
 /// The cargo that runs this program, or the one on PATH.
 pub fn cargo() -> OsString {
@@ -47,29 +48,10 @@ fn finished(command: &mut Command) -> Result<Output, Error> {
     let output = command.output().map_err(Error::start(command))?;
     if !output.status.success() {
         return Err(Error::Command {
-            command: line(command),
+            command: command_line::all(command),
             status: output.status,
             output: String::from_utf8_lossy(&output.stderr).into_owned(),
         });
     }
     Ok(output)
-}
-
-/// The program's name without its folder.
-pub fn name(command: &Command) -> String {
-    std::path::Path::new(command.get_program())
-        .file_name()
-        .unwrap_or(command.get_program())
-        .to_string_lossy()
-        .into_owned()
-}
-
-/// The command line, in a form for messages.
-pub fn line(command: &Command) -> String {
-    let mut line = name(command);
-    for argument in command.get_args() {
-        line.push(' ');
-        line.push_str(&argument.to_string_lossy());
-    }
-    line
 }

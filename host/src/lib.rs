@@ -285,6 +285,7 @@ mod accuracy;
 pub mod allocation;
 mod argument;
 mod axis;
+mod caches;
 #[cfg(feature = "cases")]
 pub mod case;
 mod constants;

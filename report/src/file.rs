@@ -10,83 +10,18 @@ use std::path::{Path, PathBuf};
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
+use serde::Serialize;
 use serde_json::{Value, json};
 
-use serde::Serialize;
-
 use crate::Error;
-use crate::record::{Environment, Record};
+use crate::record::Record;
 use crate::scaling::ScalingRecord;
 use crate::units::printable;
 
+pub use crate::shown::Shown;
+
 /// The largest size of a decompressed file, in bytes: much more than any record.
 const MOST_BYTES: u64 = 1 << 30;
-
-/// A record in all the forms in which it can be shown.
-pub trait Shown: Serialize {
-    /// Tables for a terminal.
-    fn to_text(&self) -> String;
-
-    /// Comma-separated values.
-    ///
-    /// # Errors
-    ///
-    /// If a line cannot be formatted.
-    fn to_csv(&self) -> Result<String, Error>;
-
-    /// One page with charts and tables, which needs no other file.
-    fn html(&self) -> String;
-
-    /// The charts as files: names and contents.
-    fn svg_files(&self) -> Vec<(String, String)>;
-
-    /// The families that the run was to measure and did not.
-    fn missing(&self) -> &[String];
-
-    /// Whether every result is correct.
-    fn passes(&self) -> bool;
-
-    /// The word for the missing measurements, where nothing was measured: "rows".
-    fn lacks(&self) -> Option<&'static str>;
-}
-
-impl Shown for Record {
-    fn to_text(&self) -> String {
-        crate::to_text(self)
-    }
-
-    fn to_csv(&self) -> Result<String, Error> {
-        crate::to_csv(self)
-    }
-
-    fn html(&self) -> String {
-        crate::html(self)
-    }
-
-    fn svg_files(&self) -> Vec<(String, String)> {
-        crate::svg_files(self)
-    }
-
-    fn missing(&self) -> &[String] {
-        &self.missing
-    }
-
-    fn passes(&self) -> bool {
-        self.passes()
-    }
-
-    fn lacks(&self) -> Option<&'static str> {
-        let problems = self.families.iter().map(|family| family.problems.len());
-        if self.rows().next().is_some() {
-            return None;
-        }
-        Some(match (self.families.len(), problems.sum()) {
-            (0, _) => "families",
-            (_, 0_usize) => "problems",
-            _ => "rows",
-        })
-    }
-}
 
 /// A record that was read.
 #[derive(Clone, Debug)]
@@ -309,30 +244,10 @@ fn limit(ceilings: &mut Value, name: &str, amount: &Value, over: &Value) {
     }
 }
 
-/// An error with the reason if runs in these environments cannot share a record.
-pub(crate) fn same_environment(one: &Environment, two: &Environment) -> Result<(), String> {
-    let text = |value: &Option<String>| value.clone().unwrap_or_default();
-    for (what, one, two) in [
-        ("device", one.device.name.clone(), two.device.name.clone()),
-        ("kind", one.device.kind.clone(), two.device.kind.clone()),
-        ("driver", text(&one.device.driver), text(&two.device.driver)),
-        ("nvcc", text(&one.toolkit.nvcc), text(&two.toolkit.nvcc)),
-        ("rustc", one.rustc.clone(), two.rustc.clone()),
-        ("commit", text(&one.commit), text(&two.commit)),
-    ] {
-        if one != two {
-            return Err(format!(
-                "the {what} of one is {one:?}, of the other {two:?}"
-            ));
-        }
-    }
-    Ok(())
-}
-
 /// Adds the families of another run to a record; an error with the reason if they cannot share one.
 /// Each family keeps the limits of its own run.
 fn join(whole: &mut Record, other: Record) -> Result<(), String> {
-    same_environment(&whole.environment, &other.environment)?;
+    whole.environment.require_same(&other.environment)?;
     for family in &other.families {
         if whole.families.iter().any(|known| known.name == family.name) {
             return Err(format!("both measured {}", family.name));

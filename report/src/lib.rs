@@ -27,6 +27,7 @@ pub mod record;
 #[cfg(test)]
 mod sample;
 pub mod scaling;
+mod shown;
 pub mod stats;
 mod text;
 mod units;

@@ -53,6 +53,36 @@ pub struct Environment {
     pub date: String,
 }
 
+impl Environment {
+    /// An error with the reason if runs in these environments cannot share a record.
+    pub(crate) fn require_same(&self, other: &Self) -> Result<(), String> {
+        let text = |value: &Option<String>| value.clone().unwrap_or_default();
+        for (what, one, two) in [
+            (
+                "device",
+                self.device.name.clone(),
+                other.device.name.clone(),
+            ),
+            ("kind", self.device.kind.clone(), other.device.kind.clone()),
+            (
+                "driver",
+                text(&self.device.driver),
+                text(&other.device.driver),
+            ),
+            ("nvcc", text(&self.toolkit.nvcc), text(&other.toolkit.nvcc)),
+            ("rustc", self.rustc.clone(), other.rustc.clone()),
+            ("commit", text(&self.commit), text(&other.commit)),
+        ] {
+            if one != two {
+                return Err(format!(
+                    "the {what} of one is {one:?}, of the other {two:?}"
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
 /// The device of the run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct DeviceRecord {

@@ -45,8 +45,8 @@ pub(crate) struct Ptx {
         long = "arch",
         value_name = "SM",
         value_delimiter = ',',
-        default_values_t = crate::ptx::TARGETS.map(str::to_owned),
-        value_parser = PossibleValuesParser::new(crate::ptx::TARGETS)
+        default_values_t = crate::ptx_hash::TARGETS.map(str::to_owned),
+        value_parser = PossibleValuesParser::new(crate::ptx_hash::TARGETS)
     )]
     pub(crate) targets: Vec<String>,
 }

@@ -22,12 +22,13 @@ mod imports;
 mod inspect;
 mod mutate;
 mod ptx;
+mod ptx_hash;
 mod rust_source;
 mod tidy;
 mod workspace;
 
+use cargo_halo::Outcome;
 use cargo_halo::doctor::{self, Committed};
-use cargo_halo::{Outcome, output, process, toolchain};
 use error::{Error, chain};
 
 /// Runs the task named on the command line: the whole of `cargo xtask`.
@@ -63,7 +64,7 @@ fn run_doctor() -> Result<Outcome, Error> {
         without_gpu: "cargo xtask bench --device emulator",
         compares_and_ranks: true,
     };
-    let committed = ptx::TARGETS
+    let committed = ptx_hash::TARGETS
         .into_iter()
         .filter_map(|target| Committed::read(&root, &ptx::committed_for(target)))
         .collect();

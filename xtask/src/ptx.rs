@@ -6,19 +6,13 @@
 
 use std::path::Path;
 
+use cargo_halo::{Outcome, output};
 use cuda_builder::{CudaBuilder, NvvmArch};
 
-use crate::Outcome;
 use crate::error::Error;
 use crate::flags::Ptx;
-use crate::output;
+use crate::ptx_hash::{self, TARGETS};
 use crate::workspace;
-
-// Shared with the library's build script: one definition of names and hash.
-#[path = "../../host/ptx_hash.rs"]
-mod ptx_hash;
-
-pub(crate) use ptx_hash::TARGETS;
 
 /// The committed file, relative to the repository's root, for a GPU of this architecture: the
 /// highest target that the GPU can run.

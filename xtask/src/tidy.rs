@@ -31,20 +31,22 @@ mod lists;
 mod named;
 mod public;
 mod refusals;
+mod tree;
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::path::{Component, Path, PathBuf};
 
+use cargo_halo::{Outcome, output};
 use gpu_kernels::registry::{self, Family};
 use proc_macro2::{TokenStream, TokenTree};
 
-use crate::Outcome;
 use crate::error::Error;
 use crate::flags;
-use crate::output;
 use crate::rust_source;
 use crate::workspace;
+use tree::{Finding, Findings, Rule, Tree, is_rust};
+
+pub(crate) use tree::KERNELS;
 
 /// Checks every rule, prints each finding on a line of its own.
 pub(crate) fn run(flags: &flags::Tidy) -> Result<Outcome, Error> {
@@ -84,58 +86,6 @@ pub(crate) fn run(flags: &flags::Tidy) -> Result<Outcome, Error> {
     }
 }
 
-/// The files that the rules check.
-pub(crate) struct Tree {
-    root: PathBuf,
-    /// Relative to the root, sorted.
-    files: Vec<PathBuf>,
-    /// The table of kernels.
-    table: &'static [Family],
-}
-
-impl Tree {
-    pub(crate) fn has(&self, path: impl AsRef<Path>) -> bool {
-        self.files
-            .binary_search(&path.as_ref().to_path_buf())
-            .is_ok()
-    }
-
-    pub(crate) fn text(&self, path: &Path) -> Result<String, Error> {
-        workspace::read(&self.root.join(path))
-    }
-
-    /// The Rust files under this folder.
-    pub(crate) fn rust_under(&self, folder: &str) -> impl Iterator<Item = &PathBuf> {
-        let folder = folder.to_owned();
-        self.files
-            .iter()
-            .filter(move |file| is_rust(file) && file.starts_with(&folder))
-    }
-}
-
-/// A violation of a rule.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Finding {
-    path: PathBuf,
-    /// From 1; 0 where it concerns the whole file.
-    line: usize,
-    rule: &'static str,
-    message: String,
-}
-
-impl fmt::Display for Finding {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.path.display())?;
-        if self.line > 0 {
-            write!(f, ":{}", self.line)?;
-        }
-        write!(f, ": {} [{}]", self.message, self.rule)
-    }
-}
-
-/// Checks the tree and adds findings.
-pub(crate) type Rule = fn(&Tree, &mut Findings) -> Result<(), Error>;
-
 const RULES: [(&str, Rule); 11] = [
     ("family-places", family_places),
     ("module-docs", module_docs),
@@ -150,28 +100,6 @@ const RULES: [(&str, Rule); 11] = [
     ("named-tests", named::named_tests),
 ];
 
-/// Collects findings under the name of the rule being checked.
-pub(crate) struct Findings {
-    rule: &'static str,
-    all: Vec<Finding>,
-}
-
-impl Findings {
-    pub(crate) fn add(
-        &mut self,
-        path: impl Into<PathBuf>,
-        line: usize,
-        message: impl Into<String>,
-    ) {
-        self.all.push(Finding {
-            path: path.into(),
-            line,
-            rule: self.rule,
-            message: message.into(),
-        });
-    }
-}
-
 fn check(tree: &Tree) -> Result<Vec<Finding>, Error> {
     let mut findings = Findings {
         rule: "",
@@ -184,8 +112,6 @@ fn check(tree: &Tree) -> Result<Vec<Finding>, Error> {
     findings.all.sort();
     Ok(findings.all)
 }
-
-pub(crate) const KERNELS: &str = "gpu-kernels/src";
 
 /// The family whose folder in gpu-kernels this file is in, if any.
 pub(crate) fn family_of(file: &Path) -> Option<&str> {
@@ -431,10 +357,6 @@ fn each_line(tree: &Tree, mut look: impl FnMut(&Path, usize, &str)) -> Result<()
         }
     }
     Ok(())
-}
-
-fn is_rust(file: &Path) -> bool {
-    file.extension().is_some_and(|extension| extension == "rs")
 }
 
 fn in_folder(file: &Path, folder: &str) -> bool {

@@ -5,8 +5,9 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use cargo_halo::process;
+
 use crate::error::Error;
-use crate::process;
 
 /// The root of the workspace that contains the current folder.
 pub(crate) fn root() -> Result<PathBuf, Error> {

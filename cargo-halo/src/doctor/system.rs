@@ -1,6 +1,6 @@
 //! Identifies the operating system and its install commands.
 
-use super::Mend;
+use super::mend::Mend;
 
 /// NVIDIA's page of drivers.
 pub(super) const DRIVER_PAGE: &str = "https://www.nvidia.com/drivers";

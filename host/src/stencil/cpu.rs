@@ -30,9 +30,9 @@
 
 use super::number::Number;
 use super::vectors::{Rows, Run, most_rows, windows_len};
+use crate::caches::{last_cache, last_cache_per_core, second_cache};
 use crate::elementwise::cpu::put_among;
 use crate::simd::dispatched;
-use crate::streaming::{last_cache, last_cache_per_core, second_cache};
 use crate::{Boundary, Error, allocation, threads};
 use halo_stencil::{Layout, Place, PointUpdate, Reach, furthest, overwritten};
 use pulp::{Simd, WithSimd};
@@ -1215,9 +1215,12 @@ mod tests {
     fn large_fields_are_cut_up() {
         let mut next = numbers();
         // Rows of all kinds of places in a line of the cache.
-        let [long, short] = test_cases::either([2, 2], [9, 5]);
-        check::<f32, 2>(&mut next, [2051, 700, 1], long, Limits::default());
-        check::<f64, 3>(&mut next, [131, 100, 90], short, Limits::default());
+        let ((plane, long), (space, short)) = test_cases::either(
+            (([1027, 350, 1], 2), ([67, 50, 90], 2)),
+            (([2051, 700, 1], 9), ([131, 100, 90], 5)),
+        );
+        check::<f32, 2>(&mut next, plane, long, Limits::default());
+        check::<f64, 3>(&mut next, space, short, Limits::default());
         let limits = Limits::default();
         for (by_rows, depth) in [(false, 1), (true, 8)] {
             let geometry = Geometry::new([4096, 4096, 1], &[Reach::star(1)], 2, by_rows);

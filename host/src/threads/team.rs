@@ -34,9 +34,9 @@ type Work<'a> = dyn Fn(usize) + Sync + 'a;
 /// A value in cache lines of its own: helpers poll it all the time, and the calling thread's other
 /// writes should not wait for them.
 #[repr(align(128))]
-struct Line<T>(T);
+struct CacheLine<T>(T);
 
-impl<T> Deref for Line<T> {
+impl<T> Deref for CacheLine<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -47,7 +47,7 @@ impl<T> Deref for Line<T> {
 /// Helpers `1..MOST`, and the one piece of work that is open to them.
 pub(super) struct Team {
     /// [`Open`], packed.
-    open: Line<AtomicU64>,
+    open: CacheLine<AtomicU64>,
     /// Whether a calling thread owns the team.
     taken: AtomicBool,
     /// The open work; valid while `open` says so or while a helper is inside.
@@ -88,7 +88,7 @@ impl Open {
 
 /// The team of the process.
 pub(super) static TEAM: Team = Team {
-    open: Line(AtomicU64::new(0)),
+    open: CacheLine(AtomicU64::new(0)),
     taken: AtomicBool::new(false),
     work: UnsafeCell::new(&(nothing as fn(usize))),
     about: [const { AtomicBool::new(false) }; MOST],

@@ -1,7 +1,7 @@
 //! Dot plots with a line per kernel: its fraction of the limit, and the ratio of its time to each
 //! baseline's.
 
-use super::{Figure, LeftOut, Outcome, baseline_keys, mark, own_key, own_name, slug};
+use super::chart::{Figure, LeftOut, Outcome, baseline_keys, mark, own_key, own_name, slug};
 use crate::axis::{Axis, Scale};
 use crate::canvas::{Canvas, Font, Frame, Key, Mark, NORMAL, Pen, SMALL, Width};
 use crate::palette::{Colour, Shape};

@@ -1,6 +1,6 @@
 //! The roofline chart: rate against arithmetic intensity, below the measured limits of the device.
 
-use super::{Figure, LeftOut, Outcome, baseline_keys, mark, own_key};
+use super::chart::{Figure, LeftOut, Outcome, baseline_keys, mark, own_key};
 use crate::axis::{Axis, Scale};
 use crate::canvas::{Canvas, Font, Frame, Key, LONG, Pen, SMALL, Width};
 use crate::palette::{Colour, Shape};

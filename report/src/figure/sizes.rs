@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Figure, LeftOut, Outcome, mark, own_name, slug};
+use super::chart::{Figure, LeftOut, Outcome, mark, own_name, slug};
 use crate::axis::{Axis, Scale};
 use crate::canvas::{Canvas, DOTS, Font, Frame, Key, LONG, Mark, Pen, SHORT, SMALL, Width};
 use crate::palette::{Colour, Shape};

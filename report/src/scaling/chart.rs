@@ -1,11 +1,16 @@
 //! Charts of a record of ranks: efficiency against the number of ranks, measured and by the model.
 
-use super::{ScalingRecord, ScalingRow, tables};
+use super::record::{ScalingRecord, ScalingRow};
 use crate::axis::{Axis, Scale};
 use crate::canvas::{Canvas, Frame, Key, Mark, Pen, Width};
 use crate::figure::{Figure, LeftOut, Outcome};
 use crate::palette::{Colour, Shape};
 use crate::units::duration;
+
+/// "strong" or "weak".
+pub(super) const fn way(weak: bool) -> &'static str {
+    if weak { "weak" } else { "strong" }
+}
 
 /// A problem; its number decides its colour.
 struct Curve {
@@ -22,7 +27,7 @@ pub(super) fn all(record: &ScalingRecord) -> Vec<Outcome<'_>> {
 }
 
 fn figure(record: &ScalingRecord, weak: bool) -> Outcome<'_> {
-    let way = tables::way(weak);
+    let way = way(weak);
     let title = format!("Efficiency, {way} scaling");
     let problems = record.alone().filter(|row| row.weak == weak);
     let curves: Vec<Curve> = problems

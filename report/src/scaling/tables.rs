@@ -3,10 +3,11 @@
 use maud::{Markup, html};
 use serde::Serialize;
 
-use super::{ScalingRecord, ScalingRow, chart};
+use super::chart::{self, way};
+use super::record::{ScalingRecord, ScalingRow};
 use crate::Error;
-use crate::file::Shown as _;
 use crate::page::{date, document, left_out_of_page, setup};
+use crate::shown::Shown as _;
 use crate::units::{duration, quantity};
 use crate::view::cut_short;
 
@@ -38,11 +39,6 @@ impl Cell {
     fn fraction(value: Option<f64>) -> Self {
         Self::number(value, |it| format!("{it:.3}"))
     }
-}
-
-/// "strong" or "weak".
-pub(super) const fn way(weak: bool) -> &'static str {
-    if weak { "weak" } else { "strong" }
 }
 
 /// The environment and the method, as labels with texts.

@@ -21,8 +21,6 @@
 //! Linux on x86_64 and aarch64. Elsewhere the crate has only [`load`], which fails, and the types
 //! of its error.
 
-use std::fmt;
-
 #[cfg_attr(
     not(all(
         target_os = "linux",
@@ -31,6 +29,7 @@ use std::fmt;
     path = "unsupported.rs"
 )]
 mod driver;
+mod error;
 
 #[cfg(all(
     target_os = "linux",
@@ -38,27 +37,7 @@ mod driver;
 ))]
 pub use driver::sys;
 
-/// The reason why the CUDA driver library could not be loaded.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LoadError {
-    /// The file names that were tried, in order. For a name without a folder the dynamic linker
-    /// searches its own folders (`LD_LIBRARY_PATH`, its cache).
-    pub searched: Vec<String>,
-    /// The dynamic linker's message about the first of them.
-    pub reason: String,
-}
-
-impl fmt::Display for LoadError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "no CUDA driver: {}", self.reason)?;
-        if !self.searched.is_empty() {
-            write!(f, " (searched: {})", self.searched.join(", "))?;
-        }
-        Ok(())
-    }
-}
-
-impl std::error::Error for LoadError {}
+pub use error::LoadError;
 
 /// Loads the driver library once per process; later calls return the result of the first. The
 /// library is never unloaded.

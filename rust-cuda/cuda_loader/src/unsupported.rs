@@ -1,6 +1,6 @@
 //! `load` on platforms without support: it returns the reason.
 
-use crate::LoadError;
+use crate::error::LoadError;
 use std::sync::LazyLock;
 
 pub(crate) fn load() -> Result<(), &'static LoadError> {

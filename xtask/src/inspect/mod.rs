@@ -10,16 +10,15 @@ use cargo_halo::inspect::report::{self, KernelReport};
 use cargo_halo::inspect::resources::{Block, Multiprocessor};
 use cargo_halo::inspect::{Assembled, Compiled, Tools, gates};
 use cargo_halo::kernels::rust_files;
+use cargo_halo::toolchain::Toolchain;
+use cargo_halo::{Outcome, output};
 use gpu_kernels::registry::{self, Entry};
 use halo_baselines::cuda;
 
-use crate::Outcome;
 use crate::error::{Error, Shared};
 use crate::flags::Inspect;
-use crate::output;
 use crate::ptx;
 use crate::tidy;
-use crate::toolchain::Toolchain;
 use crate::workspace;
 
 /// The command that installs ptxas and nvdisasm.

@@ -6,16 +6,16 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use cargo_halo::process;
 use cargo_metadata::Message;
 use cargo_metadata::diagnostic::{Diagnostic, DiagnosticLevel};
 use sha2::{Digest as _, Sha256};
 
-use super::SOURCES;
 use super::instrument::{Instrumented, crate_root, dependent_root};
+use super::mutation::SOURCES;
 use super::operators::Site;
 use super::suite::Suite;
 use crate::error::Error;
-use crate::process;
 use crate::workspace;
 
 /// The root file of the kernels' crate.

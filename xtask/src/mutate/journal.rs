@@ -3,12 +3,11 @@
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::lock;
 use crate::error::Error;
 use crate::workspace;
 
@@ -55,4 +54,9 @@ impl Journal {
 fn text_of(line: &impl Serialize) -> String {
     let text = serde_json::to_string(line).expect("strings and numbers make JSON");
     text + "\n"
+}
+
+/// Ignores poisoning: the thread that panicked has reported it.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -12,8 +12,10 @@
 //! continued. The built tests can be copied to a machine that has nothing else ([`pack`]).
 
 mod build;
+mod built;
 mod instrument;
 mod journal;
+mod mutation;
 mod operators;
 mod pack;
 mod reach;
@@ -25,58 +27,31 @@ mod waiver;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use cargo_halo::kernels::rust_files;
+use cargo_halo::{Outcome, output};
 use gpu_kernels::registry;
 use indicatif::{ProgressBar, ProgressStyle};
 use quote::ToTokens as _;
-use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use crate::Outcome;
 use crate::error::Error;
 use crate::flags::Mutate;
-use crate::output;
 use crate::rust_source;
 use crate::tidy::KERNELS;
 use crate::workspace;
 use build::{Copy, Source};
+use built::Built;
+use journal::lock;
+use mutation::{CONFORMANCE, Mutation, SOURCES, STENCIL, UNITS, serves};
 use operators::Site;
 use reach::Reach;
 use record::Record;
-use suite::{Suite, Verdict};
+use suite::Verdict;
 use trial::{Fate, Trials};
-
-/// A mutation of the kernels.
-#[derive(Clone, Serialize, Deserialize)]
-struct Mutation {
-    number: u32,
-    path: PathBuf,
-    /// The family whose tests must notice it; `None` for code that all families share.
-    family: Option<String>,
-    site: Site,
-    /// The source's reason why it changes nothing, if it gives one.
-    waived: Option<String>,
-    /// Its rank in the order that samples are taken from.
-    rank: u64,
-}
-
-impl Mutation {
-    /// "path:line:column operator: what", the text that `--only` searches.
-    fn describe(&self) -> String {
-        format!(
-            "{}:{}:{} {}: {}",
-            self.path.display(),
-            self.site.line,
-            self.site.column,
-            self.site.operator.name(),
-            self.site.what
-        )
-    }
-}
 
 /// All mutations of the kernels.
 struct Found {
@@ -179,22 +154,6 @@ fn execute(
 ) -> Result<Tally, Error> {
     let built = build(root, target, found, selected)?;
     built.try_all(&target.join("mutate"), flags)
-}
-
-/// Tests, and the mutations that are built into them: all that trials need.
-#[derive(Serialize, Deserialize)]
-struct Built {
-    /// Those with mutations among these.
-    families: Vec<String>,
-    suites: BTreeMap<String, Suite>,
-    /// Those that were selected.
-    mutations: Vec<Mutation>,
-    /// The numbers of those that did not compile.
-    rejected: Vec<u32>,
-    /// As in [`Found`].
-    codes: BTreeMap<PathBuf, String>,
-    /// A hash of the workspace.
-    hash: String,
 }
 
 /// Builds the selected mutations into a copy of the workspace under `target`.
@@ -304,26 +263,6 @@ impl Built {
 fn part<T: Clone>(all: &[T], part: usize, of: usize) -> Vec<T> {
     all[all.len() * (part - 1) / of..all.len() * part / of].to_vec()
 }
-
-/// The crates with mutations, whose unit tests are run.
-const UNITS: [&str; 2] = ["gpu_kernels", "halo_stencil"];
-
-/// The folders with mutations.
-const SOURCES: [&str; 2] = [KERNELS, "stencil/src"];
-
-/// The skeleton of all stencils. Its suite is that of user-written stencils.
-const STENCIL: &str = "stencil";
-
-/// The families whose kernels are stencils.
-const STENCILS: [&str; 2] = ["heat3d", "wave3d"];
-
-/// Whether a test of the family `of` also tests `family`.
-fn serves(of: &str, family: &str) -> bool {
-    of == family || family == STENCIL && STENCILS.contains(&of)
-}
-
-/// The suite that tests every kernel of the table.
-const CONFORMANCE: &str = "conformance";
 
 fn clean_if(clean: bool) -> Outcome {
     if clean {
@@ -454,11 +393,6 @@ fn jobs(flags: &Mutate) -> usize {
         || std::thread::available_parallelism().map_or(1, usize::from),
         |jobs| jobs as usize,
     )
-}
-
-/// Ignores poisoning: the thread that panicked has reported it.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Tries every mutation, prints its outcome, in the order of the sources, and returns the outcomes.
@@ -727,7 +661,7 @@ fn counts() {
              #[test]\nfn loops() { assert_eq!(sum::looping(3), 0) }\n",
         );
         let git = |arguments: &[&str]| {
-            crate::process::output(
+            cargo_halo::process::output(
                 std::process::Command::new("git")
                     .current_dir(&root)
                     .args(arguments),

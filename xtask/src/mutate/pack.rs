@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::Path;
 
-use super::Built;
+use super::built::Built;
 use crate::error::Error;
 use crate::workspace;
 

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::Mutation;
 use super::journal::{self, Journal};
+use super::mutation::Mutation;
 use super::trial::Fate;
 use crate::error::Error;
 

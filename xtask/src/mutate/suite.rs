@@ -6,11 +6,11 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
+use cargo_halo::process;
 use serde::{Deserialize, Serialize};
 
 use super::instrument::{REACHED, SWITCH};
 use crate::error::Error;
-use crate::process;
 
 /// The built tests of one family.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -16,10 +16,10 @@ use std::time::Duration;
 use gpu_kernels::registry;
 use serde::{Deserialize, Serialize};
 
+use super::mutation::{CONFORMANCE, Mutation, UNITS, serves};
 use super::operators::Operator;
 use super::reach::{Known, Reach};
 use super::suite::{Limits, Part, Suite, Verdict, With};
-use super::{CONFORMANCE, Mutation, UNITS, serves};
 use crate::error::Error;
 
 /// A test that mutations are tried on.

@@ -3,11 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use cargo_halo::toolchain::Toolchain;
 use cargo_metadata::{MetadataCommand, PackageId};
 
-use super::{Findings, Tree};
+use super::tree::{Findings, Tree};
 use crate::error::Error;
-use crate::toolchain::Toolchain;
 
 /// A crate that must not be in the build.
 struct Refused {

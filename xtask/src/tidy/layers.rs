@@ -3,10 +3,12 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Findings, Tree, lists};
+use cargo_halo::output;
+
+use super::lists;
+use super::tree::{Findings, Tree};
 use crate::error::Error;
 use crate::imports::{Circle, Imports, ROOT};
-use crate::output;
 
 /// Modules that belong together. A pattern covers a module and all below it; `*` stands for one
 /// name.
@@ -40,8 +42,19 @@ const fn layer(
     Layer { name, modules, may }
 }
 
-/// Every module, for crates without layers: only circles are forbidden.
+/// Every module.
 const ALL: Layer = layer("all", &["crate", "*"], &[]);
+
+/// A crate without layers: only circles are forbidden.
+const fn without_layers(name: &'static str, sources: &'static str) -> Crate {
+    Crate {
+        name,
+        sources,
+        layers: &[ALL],
+        never: &[],
+        exceptions: &[],
+    }
+}
 
 #[rustfmt::skip]
 static CRATES: &[Crate] = &[
@@ -50,7 +63,7 @@ static CRATES: &[Crate] = &[
         sources: "host/src",
         layers: &[
             layer("core", &[
-                "accuracy", "allocation", "argument", "axis", "constants", "error", "extents", "field", "field_ndarray",
+                "accuracy", "allocation", "argument", "axis", "caches", "constants", "error", "extents", "field", "field_ndarray",
                 "finite_difference", "geometry", "grid", "limits", "pages", "shape", "simd", "streaming",
                 "test_cases", "threads", "variants", "versions",
             ], &[]),
@@ -87,20 +100,16 @@ static CRATES: &[Crate] = &[
         never: &[],
         exceptions: &[],
     },
-    Crate {
-        name: "cuda_emulator",
-        sources: "rust-cuda/cuda_emulator/src",
-        layers: &[ALL],
-        never: &[],
-        exceptions: &[],
-    },
-    Crate {
-        name: "cuda_builder",
-        sources: "rust-cuda/cuda_builder/src",
-        layers: &[ALL],
-        never: &[],
-        exceptions: &[],
-    },
+    without_layers("cuda_std_macros", "rust-cuda/cuda_std_macros/src"),
+    without_layers("cuda_builder", "rust-cuda/cuda_builder/src"),
+    without_layers("cuda_emulator", "rust-cuda/cuda_emulator/src"),
+    without_layers("cuda_loader", "rust-cuda/cuda_loader/src"),
+    without_layers("halo-stencil", "stencil/src"),
+    without_layers("halo-distributed", "distributed/src"),
+    without_layers("halo-report", "report/src"),
+    without_layers("cargo-halo", "cargo-halo/src"),
+    without_layers("xtask", "xtask/src"),
+    without_layers("halo-baselines", "baselines/src"),
 ];
 
 impl Crate {

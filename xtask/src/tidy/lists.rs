@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use super::{Findings, KERNELS, Tree};
+use super::tree::{Findings, KERNELS, Tree};
 use crate::error::Error;
 use crate::workspace;
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{Findings, Tree};
+use super::tree::{Findings, Tree};
 use crate::error::Error;
 
 const PAGE: &str = "docs/robustness.md";

@@ -7,10 +7,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-use crate::Outcome;
+use cargo_halo::{Outcome, output, process};
+
 use crate::error::Error;
-use crate::output;
-use crate::process;
 use crate::workspace;
 
 /// The most items that `halo-gpu` may have.

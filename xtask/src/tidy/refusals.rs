@@ -11,7 +11,7 @@ use syn::spanned::Spanned as _;
 use syn::visit::{self, Visit};
 use syn::{Attribute, ReturnType, Signature, Type, Visibility};
 
-use super::{Findings, Tree};
+use super::tree::{Findings, Tree};
 use crate::error::Error;
 use crate::rust_source;
 
@@ -45,7 +45,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("open", "takes nothing; `tests/validation.rs`"),
     (
         "reserve",
-        "hidden, any length; `distributed/tests/ranks.rs`",
+        "hidden, any length; `distributed/tests/threads/ranks.rs`",
     ),
     ("mean_by", "any number and function; `Plan::mean`"),
     ("norm_by", "any function; `Plan::norm`"),

@@ -1,11 +1,12 @@
 //! Loads the driver library, and finds its functions.
 
-use super::{file, sys};
-use crate::LoadError;
+use super::file;
+use super::sys::{self, Function};
+use crate::error::LoadError;
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 use std::ffi::{CStr, c_void};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::Ordering;
 
 /// The files to try. The plain name works wherever the driver is installed properly; the other two
 /// are its places on WSL and NixOS, for when the dynamic linker does not know them.
@@ -17,16 +18,6 @@ const NAMES: [&str; 3] = [
     "/run/opengl-driver/lib/libcuda.so.1",
 ];
 
-/// The address of a function: null before the driver is loaded, and if the driver lacks the
-/// function.
-pub(crate) type Slot = AtomicPtr<c_void>;
-
-/// A function of the driver.
-pub(crate) struct Entry {
-    pub(crate) name: &'static CStr,
-    pub(crate) slot: &'static Slot,
-}
-
 pub(crate) fn load() -> Result<(), &'static LoadError> {
     static LOADED: OnceLock<Result<(), LoadError>> = OnceLock::new();
     LOADED.get_or_init(open).as_ref().copied()
@@ -37,7 +28,7 @@ fn open() -> Result<(), LoadError> {
     for name in NAMES {
         match open_whole(name) {
             Ok(library) => {
-                fill(&library, &sys::entries());
+                fill(&library, &sys::functions());
                 // The driver has its own threads and callbacks, so its code must stay loaded until
                 // the process ends.
                 std::mem::forget(library);
@@ -72,10 +63,10 @@ fn open_whole(name: &str) -> Result<Library, String> {
     Ok(library)
 }
 
-fn fill(library: &Library, entries: &[Entry]) {
-    for entry in entries {
-        let address = address(library, entry.name);
-        entry.slot.store(address, Ordering::Release);
+fn fill(library: &Library, functions: &[Function]) {
+    for function in functions {
+        let address = address(library, function.name);
+        function.slot.store(address, Ordering::Release);
     }
 }
 

@@ -15,10 +15,9 @@
     reason = "these are the driver's names and parameters; a reader looks for them in its documentation"
 )]
 
-use super::library::{Entry, Slot};
 use std::ffi::{CStr, c_char, c_int, c_uint, c_ulonglong, c_void};
 use std::fmt;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// The result of a driver call. It can be any number; some have a name here.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -641,6 +640,16 @@ pub struct CUlaunchConfig {
     pub numAttrs: c_uint,
 }
 
+/// The address of a function: null before the driver is loaded, and if the driver lacks the
+/// function.
+pub(crate) type Slot = AtomicPtr<c_void>;
+
+/// A function of the driver.
+pub(crate) struct Function {
+    pub(crate) name: &'static CStr,
+    pub(crate) slot: &'static Slot,
+}
+
 macro_rules! functions {
     ($($(#[$doc:meta])* fn $name:ident($($argument:ident: $type:ty),* $(,)?);)*) => {
         #[allow(non_upper_case_globals, reason = "a slot is called as its function")]
@@ -648,9 +657,9 @@ macro_rules! functions {
             $(pub(super) static $name: super::Slot = super::Slot::new(std::ptr::null_mut());)*
         }
 
-        /// The slots of all functions, for the loader to fill.
-        pub(crate) fn entries() -> Vec<Entry> {
-            vec![$(Entry {
+        /// All functions with their slots, for the loader to fill.
+        pub(crate) fn functions() -> Vec<Function> {
+            vec![$(Function {
                 name: const {
                     match CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
                         Ok(name) => name,
@@ -705,9 +714,8 @@ fn unavailable() -> CUresult {
 /// Whether the driver is loaded and has `function`, one of [`FUNCTIONS`].
 #[must_use]
 pub fn has(function: &str) -> bool {
-    entries().iter().any(|entry| {
-        entry.name.to_bytes() == function.as_bytes()
-            && !entry.slot.load(Ordering::Acquire).is_null()
+    functions().iter().any(|it| {
+        it.name.to_bytes() == function.as_bytes() && !it.slot.load(Ordering::Acquire).is_null()
     })
 }
 

@@ -1,0 +1,25 @@
+//! [`Built`]: what trials need.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::mutation::Mutation;
+use super::suite::Suite;
+
+/// Tests, and the mutations that are built into them: all that trials need.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Built {
+    /// Those with mutations among these.
+    pub(super) families: Vec<String>,
+    pub(super) suites: BTreeMap<String, Suite>,
+    /// Those that were selected.
+    pub(super) mutations: Vec<Mutation>,
+    /// The numbers of those that did not compile.
+    pub(super) rejected: Vec<u32>,
+    /// A hash of the code of each file.
+    pub(super) codes: BTreeMap<PathBuf, String>,
+    /// A hash of the workspace.
+    pub(super) hash: String,
+}
