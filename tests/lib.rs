@@ -157,7 +157,7 @@ pub fn for_each_in_parallel<T: Debug>(
 }
 
 /// Floats and integers, compared by their bits.
-pub trait Bits: Copy + Debug + PartialEq {
+pub trait Bits: Copy + Debug + PartialEq + bytemuck::NoUninit {
     /// The bits, widened.
     fn bits(self) -> u64;
 }
@@ -190,6 +190,10 @@ bits! {
 #[track_caller]
 pub fn assert_same_bits<T: Bits, P: Display>(got: &[T], expected: &[T], at: impl Fn(usize) -> P) {
     assert_eq!(got.len(), expected.len(), "lengths differ");
+    // All bytes at once: without optimisation, one element after the other takes long.
+    if bytemuck::cast_slice::<T, u8>(got) == bytemuck::cast_slice::<T, u8>(expected) {
+        return;
+    }
     let differing = |index: &usize| got[*index].bits() != expected[*index].bits();
     if let Some(first) = (0..got.len()).find(differing) {
         let count = (first..got.len()).filter(differing).count();
