@@ -654,30 +654,30 @@ macro_rules! check_region {
                     }
                 }
             }
-            for device in kernel_devices() {
-                let multiprocessors = device.properties().multiprocessors as usize;
-                let lanes = 16 / size_of::<$real>();
-                let blocks = blocks($d, extents, lanes, MAX_RADIUS, multiprocessors).unwrap();
-                let ([x, y, z], block) = (blocks.grid, blocks.block);
-                let config = LaunchConfig::new((x, y, z), (block[0], block[1]));
-                let layout = Layout::new(extents.map(|n| n as u32), blocks.segment);
-                let region = Region {
-                    first: first.map(|at| at as u32),
-                    end: end.map(|at: usize| at as u32),
-                };
-                let [a, b, c] = fields.each_ref().map(|field| device.upload(field).unwrap());
-                let new = || device.alloc_filled(points, untouched).unwrap();
-                let mut results = [new(), new()];
-                let [x, y] = &mut results;
-                let args = $kernel::args(&a, &b, &c, x, y, layout, program, region);
-                // SAFETY: all fields are other buffers on the device, with the points of the layout;
-                // the blocks are those for it, and the region lies in it.
-                unsafe { launch::<$kernel>(&device, &config, args) }.unwrap();
-                for (result, expected) in results.iter().zip(&expected) {
-                    assert_same_bits(&result.to_vec().unwrap(), expected, |index| {
-                        format!("{index} of {extents:?} in {region:?} by {program:?}")
-                    });
-                }
+            // On the CPU there are no kernels.
+            let [_, device] = devices();
+            let multiprocessors = device.properties().multiprocessors as usize;
+            let lanes = 16 / size_of::<$real>();
+            let blocks = blocks($d, extents, lanes, MAX_RADIUS, multiprocessors).unwrap();
+            let ([x, y, z], block) = (blocks.grid, blocks.block);
+            let config = LaunchConfig::new((x, y, z), (block[0], block[1]));
+            let layout = Layout::new(extents.map(|n| n as u32), blocks.segment);
+            let region = Region {
+                first: first.map(|at| at as u32),
+                end: end.map(|at: usize| at as u32),
+            };
+            let [a, b, c] = fields.each_ref().map(|field| device.upload(field).unwrap());
+            let new = || device.alloc_filled(points, untouched).unwrap();
+            let mut results = [new(), new()];
+            let [x, y] = &mut results;
+            let args = $kernel::args(&a, &b, &c, x, y, layout, program, region);
+            // SAFETY: all fields are other buffers on the device, with the points of the layout;
+            // the blocks are those for it, and the region lies in it.
+            unsafe { launch::<$kernel>(&device, &config, args) }.unwrap();
+            for (result, expected) in results.iter().zip(&expected) {
+                assert_same_bits(&result.to_vec().unwrap(), expected, |index| {
+                    format!("{index} of {extents:?} in {region:?} by {program:?}")
+                });
             }
         }
     };
