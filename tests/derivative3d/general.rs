@@ -308,6 +308,35 @@ fn zeros_have_the_sign_of_the_port() {
     zeros_have_the_sign_of_the_port_in::<f64>();
 }
 
+/// A point beside a one-sided end where all products are -0: the term of the point itself, which is
+/// +0, is not added, although its weight is positive.
+fn the_point_itself_takes_no_part_in<T: Sample>() {
+    // Of the second derivative of 8th order at point 1, these points have positive weights.
+    const POSITIVE: [usize; 5] = [0, 3, 5, 7, 9];
+    let n = 24;
+    let from_end = |point: usize| point.min(n - 1 - point);
+    let f: Vec<T> = (0..n)
+        .map(|point| POSITIVE.contains(&from_end(point)))
+        .map(|positive| T::nearest(if positive { -0.0 } else { 0.0 }))
+        .collect();
+    let cases = Axis::ALL
+        .into_iter()
+        .flat_map(|axis| devices().into_iter().map(move |device| (axis, device)));
+    for_each("points beside an end", cases, |(axis, device)| {
+        let differences = line_of::<T>(axis, n, 1.0, 8, Boundary::OneSided);
+        let found = run(&device, &differences, axis, 2, &f);
+        assert_same_bits(&[found[1], found[n - 2]], &[T::nearest(-0.0); 2], |i| {
+            format!("{axis}, end {i}")
+        });
+    });
+}
+
+#[test]
+fn the_point_itself_takes_no_part() {
+    the_point_itself_takes_no_part_in::<f32>();
+    the_point_itself_takes_no_part_in::<f64>();
+}
+
 #[test]
 fn the_library_picks_tuned_kernels_which_give_the_same_bits() {
     let mut rng = rng();

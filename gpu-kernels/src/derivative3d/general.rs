@@ -597,6 +597,8 @@ impl<T: Real> Line<'_, T> {
                     #[inline(always)]
                     |c| {
                         let q = begin + c as u32;
+                        // equivalent mutant (comparison: made `<=` in `c < CHUNK`): reads a point
+                        // that no term takes
                         if c < CHUNK && q < count {
                             let point = if at_first { q } else { last - q };
                             points[c] = *self.first.add(point as usize * self.stride);
@@ -710,4 +712,21 @@ fn central<T: Real, const RADIUS: usize, const ORDER: usize>(
         },
     );
     sum
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_place_behind_the_longest_axis_has_its_image() {
+        for (rule, image) in [
+            (rule::PERIODIC, 0),
+            (rule::PERIODIC_WITH_ENDPOINT, 1),
+            (rule::MIRROR_ON_POINT, MAX_LEN - 2),
+            (rule::MIRROR_HALFWAY, MAX_LEN - 1),
+        ] {
+            assert_eq!(Images::of(rule, MAX_LEN).stored(MAX_LEN), Some(image));
+        }
+    }
 }

@@ -214,6 +214,8 @@ impl Part {
             (nz - 1 - (nth - near), 1)
         } else {
             let k = near + (nth - 2 * near) * grid.segment;
+            // equivalent mutant (arithmetic: made `+` in `nz - near`): planes near the last end are
+            // computed twice, with the same values
             (k, grid.segment.min(nz - near - k))
         };
         Self {
@@ -312,6 +314,7 @@ impl<T: Real, P: Points<Point = T>, const FIELDS: usize, const ROWS: usize>
             |r| {
                 // The window along z still holds this access.
                 along_y[MAX_RADIUS + r] =
+                    // equivalent mutant (guard: made `false`): the tile holds the same access
                     if self.along[field][2] && (r == 0 || r as u32 <= self.more_rows) {
                         center[r]
                     } else {
