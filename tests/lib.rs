@@ -92,7 +92,7 @@ pub fn uniform(rng: &mut impl Rng, len: usize) -> Vec<f32> {
     (0..len).map(|_| rng.random_range(-1.0..1.0)).collect()
 }
 
-/// Whether a family's enum and the table of kernels call the kernel by the same words.
+/// Whether a family's enum and the table of kernels use the same name for a variant.
 #[must_use]
 pub fn is_called(entry: &Entry, variant: impl Debug) -> bool {
     entry.variant.replace('_', "") == format!("{variant:?}").to_lowercase()

@@ -654,7 +654,7 @@ macro_rules! check_region {
                     }
                 }
             }
-            // On the CPU there are no kernels.
+            // The CPU device runs no kernels.
             let [_, device] = devices();
             let multiprocessors = device.properties().multiprocessors as usize;
             let lanes = 16 / size_of::<$real>();

@@ -214,9 +214,9 @@ impl Baselines {
         }
         for (family, stand_ins) in families {
             if self.kernels.iter().any(|(name, _)| name == family) {
-                for entry in stand_ins {
+                for stand_in in stand_ins {
                     let what = format!("CUDA C++, nvcc {}", toolchain.version());
-                    self.add(entry.baseline, what, None);
+                    self.add(stand_in.baseline, what, None);
                 }
             }
         }
@@ -242,10 +242,11 @@ impl Baselines {
                 }));
             };
             add(NVCC, kernels.clone());
-            for entry in stand_ins {
+            for stand_in in stand_ins {
                 // SAFETY: as for the kernels themselves; see the comment at the entry.
-                let kernels = unsafe { kernels.clone().with_entry(entry.kernel, entry.entry) };
-                add(entry.baseline, kernels);
+                let kernels =
+                    unsafe { kernels.clone().with_entry(stand_in.kernel, stand_in.entry) };
+                add(stand_in.baseline, kernels);
             }
         }
         if let Some(cub) = &self.cub

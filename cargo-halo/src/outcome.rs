@@ -1,4 +1,4 @@
-//! [`Outcome`]: what became of a command.
+//! [`Outcome`]: how a command ended.
 
 /// The outcome of a command that ran to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

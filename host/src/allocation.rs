@@ -1,7 +1,8 @@
 //! Allocates host memory; if there is not enough, it returns an error instead of aborting.
 
 use crate::Error;
-use crate::pages::advise_huge_pages;
+use crate::caches::LINE_BYTES;
+use crate::pages::{PAGE_BYTES, advise_huge_pages};
 use bytemuck::Zeroable;
 use bytemuck::allocation::try_zeroed_slice_box;
 use std::ops::{Deref, DerefMut};
@@ -55,7 +56,7 @@ pub fn zeroed<T: Zeroable>(len: usize) -> Result<Vec<T>, Error> {
 /// its last memory ended.
 #[derive(Debug)]
 pub(crate) struct Aligned<T> {
-    /// Some elements that nobody reads, then the elements.
+    /// Up to `start` there are unused elements; the others follow.
     memory: Vec<T>,
     start: usize,
 }
@@ -136,13 +137,10 @@ impl<T> DerefMut for Aligned<T> {
 
 /// The alignment of `len` elements in bytes.
 const fn alignment<T>(len: usize) -> usize {
-    const PAGE: usize = 4096;
-    const LINE: usize = 64;
-
-    if len.saturating_mul(size_of::<T>()) < 16 * PAGE {
-        LINE
+    if len.saturating_mul(size_of::<T>()) < 16 * PAGE_BYTES {
+        LINE_BYTES
     } else {
-        PAGE
+        PAGE_BYTES
     }
 }
 

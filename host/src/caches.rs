@@ -1,7 +1,10 @@
-//! The sizes of the processor's caches.
+//! The sizes of the processor's caches and of their lines.
 
 use crate::threads;
 use std::sync::OnceLock;
+
+/// Bytes of a cache line.
+pub(crate) const LINE_BYTES: usize = 64;
 
 /// Bytes of the last-level cache, or 0 if unknown.
 pub(crate) fn last_cache() -> usize {

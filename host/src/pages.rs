@@ -44,7 +44,7 @@ pub(crate) fn prefetch<T>(row: &[T], at: usize) {
 }
 
 /// The size of the smallest pages, in bytes.
-const PAGE_BYTES: usize = 4096;
+pub(crate) const PAGE_BYTES: usize = 4096;
 
 /// A loop over a row calls [`prefetch_next_page`] each time after this many elements, which is
 /// twice per page.

@@ -5,16 +5,13 @@
 //! for one that is too large to stay in a cache. [`streamed`] stores such results in whole lines,
 //! which the processor writes without reading them.
 
-use crate::caches::last_cache;
+use crate::caches::{LINE_BYTES, last_cache};
 use crate::simd::{Formula, InVectors, Value, dispatched, fill, vector_at};
 use bytemuck::Pod;
 use pulp::{Simd, WithSimd};
 #[cfg(target_arch = "x86_64")]
 use std::any::TypeId;
 use std::marker::PhantomData;
-
-/// Bytes of a cache line.
-const LINE_BYTES: usize = 64;
 
 /// From this size on, results are not expected to stay in a cache until they are read. Measured on
 /// a machine that shares 32 MiB of cache with others: non-temporal stores were faster for 16 MiB of

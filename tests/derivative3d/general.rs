@@ -308,8 +308,8 @@ fn zeros_have_the_sign_of_the_port() {
     zeros_have_the_sign_of_the_port_in::<f64>();
 }
 
-/// A point beside a one-sided end where all products are -0: the term of the point itself, which is
-/// +0, is not added, although its weight is positive.
+/// At a point beside a one-sided end all products are -0, and so is their sum: the term of the point
+/// itself, which would be +0, is not added.
 fn the_point_itself_takes_no_part_in<T: Sample>() {
     // Of the second derivative of 8th order at point 1, these points have positive weights.
     const POSITIVE: [usize; 5] = [0, 3, 5, 7, 9];

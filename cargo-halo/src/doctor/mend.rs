@@ -1,4 +1,4 @@
-//! [`Mend`]: what helps where something is missing.
+//! [`Mend`]: the remedy for a missing requirement.
 
 /// The remedy for a missing requirement.
 #[derive(Clone, Debug, PartialEq, Eq)]

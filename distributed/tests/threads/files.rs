@@ -534,20 +534,21 @@ fn own_stencils_are_taken_up_with_their_bits() {
 fn bodies_are_taken_up_with_their_bits() {
     const N: usize = 777;
     let after = test_cases::either(2, 9);
+    let steps = 11 + after;
     let cluster = Cluster::<f64>::plummer(N, 3).expect("a cluster");
     let gravity = Gravity::new(0.05)
         .and_then(|it| it.with_parts(7))
         .expect("a softening");
     let step = 1.0 / 256.0;
     let start = |body: usize| (cluster.bodies[body], cluster.velocities[body]);
-    let coordinates = |all: &[Body<f64>]| {
-        let all = all.iter().flat_map(|it| [it.x, it.y, it.z, it.mass]);
+    let coordinates = |bodies: &[Body<f64>]| {
+        let all = bodies.iter().flat_map(|it| [it.x, it.y, it.z, it.mass]);
         bits(&all.collect::<Vec<_>>())
     };
     let mut one = gravity
         .start(&Device::cpu(), &cluster.bodies, &cluster.velocities, step)
         .expect("one device");
-    one.advance(11 + after).expect("one device");
+    one.advance(steps).expect("one device");
     let right = (
         coordinates(&one.bodies().expect("one device")),
         bits(one.velocities().expect("one device").as_flattened()),
@@ -575,7 +576,6 @@ fn bodies_are_taken_up_with_their_bits() {
             let mut stars =
                 nbody::Leapfrog::<f64>::restore(communicator, device, gravity, N, step, last)?;
             stars.advance(after)?;
-            let steps = 11 + after;
             assert_eq!((stars.steps(), stars.time()), (steps, steps as f64 * step));
             Ok((
                 coordinates(&stars.bodies()?),

@@ -49,8 +49,8 @@ const THICK: usize = 8;
 /// Passes of several steps are only for updates with at most this radius.
 const NEAR: usize = 2;
 
-/// The most steps of a pass over fields that stay in the last-level cache: more are computed twice
-/// than it saves.
+/// The most steps of a pass over fields that stay in the last-level cache. With more steps, the
+/// points that are computed twice cost more than the passes that are saved.
 const SHALLOW: usize = 6;
 
 /// The limits that determine how a pass is divided.

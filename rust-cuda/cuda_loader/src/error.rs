@@ -1,4 +1,4 @@
-//! [`LoadError`]: why there is no driver.
+//! [`LoadError`]: the reason why the driver was not loaded.
 
 use std::fmt;
 

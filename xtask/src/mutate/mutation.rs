@@ -1,4 +1,4 @@
-//! [`Mutation`], and what is mutated and tested.
+//! [`Mutation`], the folders that have mutations, and the suites that are run against them.
 
 use std::path::PathBuf;
 

@@ -16,8 +16,8 @@ const PIECE: usize = 1 << 14;
 /// Elements of a row; one running extremum is kept for each. That is at least two vectors.
 const ROW: usize = 32;
 
-/// Rows that are compared together. They are close to each other, because the processor prefetches
-/// best what is read in order.
+/// Rows that are compared together. They are close to each other: the processor's prefetches work
+/// best for memory that is read in order.
 const ROWS: usize = 4;
 
 /// Elements that are searched together for the index.

@@ -17,8 +17,8 @@ const LANES: usize = 2048;
 /// them.
 const ROWS: usize = 4;
 
-/// From this number of bytes on, an array is read from memory. Then it is read in order, one row
-/// after the other: the processor prefetches best what is read in order.
+/// From this number of bytes on, an array does not stay in a cache. It is then read in order, one row
+/// after the other, for which the processor's prefetches work best.
 const IN_MEMORY: usize = 16 << 20;
 
 /// A small number of terms or chunks, which needs less memory.

@@ -1,4 +1,4 @@
-//! Tests launches: what kernels compute in the emulator, and what it finds wrong with them.
+//! Tests of launches: the results of kernels, and the faults that the emulator reports.
 
 #[macro_use]
 #[path = "../common/mod.rs"]
