@@ -1,7 +1,7 @@
 //! Devices: their number, names and attributes.
 
 use crate::error::{CudaError, CudaResult, ToResult};
-use crate::sys;
+use cuda_loader::sys;
 use std::ffi::{c_char, c_int};
 use std::ops::Range;
 

@@ -1,6 +1,6 @@
 //! The errors of driver calls.
 
-use crate::sys::CUresult;
+use cuda_loader::sys::CUresult;
 use std::fmt;
 
 /// An error code of the driver, or of this crate.

@@ -2,8 +2,9 @@
 
 use crate::context::home::Home;
 use crate::error::{CudaError, CudaResult, DropResult, ToResult};
-use crate::stream::Stream;
-use crate::sys::{self, CUevent, CUresult};
+use crate::stream::{Stream, StreamWaitEventFlags};
+use cuda_loader::sys::{self, CUevent, CUresult};
+use std::borrow::Borrow;
 use std::time::Duration;
 
 bitflags::bitflags! {
@@ -143,5 +144,22 @@ impl Drop for Event {
     fn drop(&mut self) {
         // A failure means that the driver is shutting down or that a kernel has failed.
         let _: Result<(), CudaError> = self.destroy();
+    }
+}
+
+impl Stream {
+    /// Makes later work wait for an event.
+    ///
+    /// # Errors
+    ///
+    /// The error that the driver reports.
+    pub fn wait_event(
+        &self,
+        event: impl Borrow<Event>,
+        flags: StreamWaitEventFlags,
+    ) -> CudaResult<()> {
+        // SAFETY: both are alive; the driver keeps the state of the event that it needs.
+        unsafe { sys::cuStreamWaitEvent(self.as_inner(), event.borrow().as_raw(), flags.bits()) }
+            .to_result()
     }
 }

@@ -2,8 +2,8 @@
 
 use crate::context::{CacheConfig, SharedMemoryConfig};
 use crate::error::{CudaError, CudaResult, ToResult};
-use crate::module::Module;
-use crate::sys::{self, CUfunction};
+use cuda_loader::sys::{self, CUfunction};
+use cust_core::DeviceCopy;
 use std::ffi::{c_int, c_uint};
 use std::marker::PhantomData;
 
@@ -114,7 +114,8 @@ pub enum FunctionAttribute {
 #[derive(Debug)]
 pub struct Function<'a> {
     raw: CUfunction,
-    module: PhantomData<&'a Module>,
+    /// Borrows the module.
+    module: PhantomData<&'a ()>,
 }
 
 impl Function<'_> {
@@ -303,7 +304,7 @@ macro_rules! launch {
 /// A pointer to a parameter, for the driver to read. A value of size zero has none: the compiler
 /// leaves it out of the entry point's parameters.
 #[doc(hidden)]
-pub fn parameter<T: crate::memory::DeviceCopy>(value: &T) -> Option<*mut std::ffi::c_void> {
+pub fn parameter<T: DeviceCopy>(value: &T) -> Option<*mut std::ffi::c_void> {
     (size_of::<T>() > 0).then(|| std::ptr::from_ref(value).cast_mut().cast())
 }
 

@@ -3,9 +3,9 @@
 use crate::context::home::Home;
 use crate::error::{CudaError, CudaResult, ToResult};
 use crate::function::{BlockSize, GridSize};
-use crate::memory::DeviceCopy;
 use crate::stream::Stream;
-use crate::sys::{self, CUfunction, CUgraph, CUgraphExec, CUgraphNode, CUresult};
+use cuda_loader::sys::{self, CUfunction, CUgraph, CUgraphExec, CUgraphNode, CUresult};
+use cust_core::DeviceCopy;
 use std::ffi::{CString, c_uint, c_void};
 use std::path::Path;
 
@@ -374,6 +374,21 @@ impl Drop for Graph {
             // SAFETY: this value owns the graph. A failure means that the driver is shutting down.
             let _: CUresult = unsafe { sys::cuGraphDestroy(self.raw) };
         }
+    }
+}
+
+impl Stream {
+    /// Ends the capture, and returns the work recorded since [`Stream::begin_capture`].
+    ///
+    /// # Errors
+    ///
+    /// The error that the driver reports, also if it could not record some work.
+    pub fn end_capture(&self) -> CudaResult<Graph> {
+        let mut graph = CUgraph::NULL;
+        // SAFETY: the pointer is valid for one handle, the stream is alive.
+        unsafe { sys::cuStreamEndCapture(self.as_inner(), &raw mut graph) }.to_result()?;
+        // SAFETY: the driver has just made the graph for the caller.
+        Ok(unsafe { Graph::from_raw(graph) })
     }
 }
 

@@ -55,18 +55,20 @@ pub mod link;
 pub mod memory;
 pub mod module;
 pub mod prelude;
+mod private;
 pub mod stream;
 pub mod surface;
 pub mod texture;
 pub mod util;
+mod version;
 
 pub use cuda_loader::sys;
 pub use cust_derive::DeviceCopy;
+pub use version::CudaApiVersion;
 
 use context::{Context, ContextFlags};
 use device::Device;
 use error::{CudaError, CudaResult, ToResult};
-use std::ffi::c_int;
 
 bitflags::bitflags! {
     /// The flags of [`init`]. There are none yet: use [`CudaFlags::empty`].
@@ -99,54 +101,4 @@ pub fn quick_init() -> CudaResult<Context> {
     let context = Context::new(Device::get_device(0)?)?;
     context.set_flags(ContextFlags::SCHED_AUTO)?;
     Ok(context)
-}
-
-/// A version of CUDA.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct CudaApiVersion {
-    version: i32,
-}
-
-impl CudaApiVersion {
-    /// The newest version that the installed driver supports.
-    ///
-    /// # Errors
-    ///
-    /// [`CudaError::NotInitialized`] before [`init`].
-    pub fn get() -> CudaResult<Self> {
-        let mut version: c_int = 0;
-        // SAFETY: the pointer is valid for one integer.
-        unsafe { sys::cuDriverGetVersion(&raw mut version) }.to_result()?;
-        match version {
-            ..0 => Err(CudaError::from_code(sys::CUresult::INVALID_ANSWER.0)),
-            version => Ok(Self { version }),
-        }
-    }
-
-    /// The 12 of 12.4.
-    #[must_use]
-    pub const fn major(self) -> i32 {
-        self.version / 1000
-    }
-
-    /// The 4 of 12.4.
-    #[must_use]
-    pub const fn minor(self) -> i32 {
-        self.version % 1000 / 10
-    }
-}
-
-mod private {
-    pub trait Sealed {}
-}
-
-#[cfg(test)]
-mod tests {
-    use super::CudaApiVersion;
-
-    #[test]
-    fn a_version_has_two_parts() {
-        let version = CudaApiVersion { version: 12_040 };
-        assert_eq!((version.major(), version.minor()), (12, 4));
-    }
 }

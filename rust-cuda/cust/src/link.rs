@@ -2,7 +2,7 @@
 
 use crate::context::home::Home;
 use crate::error::{CudaError, CudaResult, ToResult};
-use crate::sys::{self, CUlinkState};
+use cuda_loader::sys::{self, CUlinkState};
 use std::ffi::{CString, c_uint};
 
 /// The formats that the driver links, `CU_JIT_INPUT_…`.

@@ -3,9 +3,10 @@
 use crate::context::home::Home;
 use crate::error::{CudaError, CudaResult, DropResult, ToResult};
 use crate::function::Function;
-use crate::memory::{CopyDestination, DeviceCopy};
+use crate::memory::CopyDestination;
 use crate::private::Sealed;
-use crate::sys::{self, CUdeviceptr, CUmodule, jit_option};
+use cuda_loader::sys::{self, CUdeviceptr, CUmodule, jit_option};
+use cust_core::DeviceCopy;
 use std::ffi::{CStr, CString, c_uint, c_void};
 use std::fmt;
 use std::marker::PhantomData;

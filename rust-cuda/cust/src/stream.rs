@@ -2,11 +2,8 @@
 
 use crate::context::home::Home;
 use crate::error::{CudaError, CudaResult, DropResult, ToResult};
-use crate::event::Event;
 use crate::function::{BlockSize, Function, GridSize};
-use crate::graph::Graph;
-use crate::sys::{self, CUresult, CUstream};
-use std::borrow::Borrow;
+use cuda_loader::sys::{self, CUresult, CUstream};
 use std::ffi::{c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -172,21 +169,6 @@ impl Stream {
         }
     }
 
-    /// Makes later work wait for an event.
-    ///
-    /// # Errors
-    ///
-    /// The error that the driver reports.
-    pub fn wait_event(
-        &self,
-        event: impl Borrow<Event>,
-        flags: StreamWaitEventFlags,
-    ) -> CudaResult<()> {
-        // SAFETY: both are alive; the driver keeps the state of the event that it needs.
-        unsafe { sys::cuStreamWaitEvent(self.raw, event.borrow().as_raw(), flags.bits()) }
-            .to_result()
-    }
-
     /// Begins a capture: the driver records later work of this stream and does not run it.
     ///
     /// # Errors
@@ -195,19 +177,6 @@ impl Stream {
     pub fn begin_capture(&self, mode: CaptureMode) -> CudaResult<()> {
         // SAFETY: the stream is alive.
         unsafe { sys::cuStreamBeginCapture_v2(self.raw, mode as u32) }.to_result()
-    }
-
-    /// Ends the capture, and returns the work recorded since [`Stream::begin_capture`].
-    ///
-    /// # Errors
-    ///
-    /// The error that the driver reports, also if it could not record some work.
-    pub fn end_capture(&self) -> CudaResult<Graph> {
-        let mut graph = sys::CUgraph::NULL;
-        // SAFETY: the pointer is valid for one handle, the stream is alive.
-        unsafe { sys::cuStreamEndCapture(self.raw, &raw mut graph) }.to_result()?;
-        // SAFETY: the driver has just made the graph for the caller.
-        Ok(unsafe { Graph::from_raw(graph) })
     }
 
     /// Launches a kernel. Programs use [`launch!`](crate::launch!) instead.

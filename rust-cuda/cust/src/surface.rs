@@ -2,8 +2,8 @@
 
 use crate::error::{CudaError, CudaResult, ToResult};
 use crate::memory::array::ArrayObject;
-use crate::sys;
 use crate::texture::{ResourceDescriptor, ResourceDescriptorFlags, ResourceType};
+use cuda_loader::sys;
 use std::ffi::c_ulonglong;
 
 /// The handle of a surface, which kernels take.

@@ -3,7 +3,7 @@
 use crate::context::home::Home;
 use crate::error::{CudaError, CudaResult, ToResult};
 use crate::memory::array::{ArrayDescriptor, ArrayFormat, ArrayObject};
-use crate::sys::{self, CUDA_RESOURCE_DESC, CUDA_RESOURCE_VIEW_DESC, CUDA_TEXTURE_DESC};
+use cuda_loader::sys::{self, CUDA_RESOURCE_DESC, CUDA_RESOURCE_VIEW_DESC, CUDA_TEXTURE_DESC};
 use std::ffi::{c_uint, c_ulonglong};
 
 /// The value that a texture reads outside its extents. Spelled as in cust.

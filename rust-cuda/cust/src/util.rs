@@ -2,9 +2,10 @@
 
 use crate::error::CudaResult;
 use crate::memory::array::{ArrayDescriptor, ArrayObject, ArrayObjectFlags, ArrayPrimitive};
-use crate::memory::{DeviceBox, DeviceBuffer, DeviceCopy, UnifiedBuffer};
+use crate::memory::{DeviceBox, DeviceBuffer, UnifiedBuffer};
 use crate::surface::Surface;
 use crate::texture::Texture;
+use cust_core::DeviceCopy;
 
 /// Copies values to the device.
 pub trait DeviceCopyExt: DeviceCopy {

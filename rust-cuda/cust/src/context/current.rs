@@ -3,7 +3,7 @@
 use super::{ContextFlags, ContextHandle};
 use crate::device::Device;
 use crate::error::{CudaError, CudaResult, ToResult};
-use crate::sys::{self, CUresult};
+use cuda_loader::sys::{self, CUresult};
 use std::ffi::c_uint;
 
 macro_rules! choices {

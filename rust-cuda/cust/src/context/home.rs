@@ -5,7 +5,7 @@
 //! in it, whichever context is current then.
 
 use crate::error::{CudaError, CudaResult, ToResult};
-use crate::sys::{self, CUcontext, CUdevice};
+use cuda_loader::sys::{self, CUcontext, CUdevice};
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};

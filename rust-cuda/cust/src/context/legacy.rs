@@ -7,11 +7,11 @@ pub use super::current::{
 pub use super::{ContextFlags, ContextHandle};
 
 use super::home::{self, Owned};
-use crate::CudaApiVersion;
 use crate::device::Device;
 use crate::error::{CudaResult, DropResult, ToResult};
 use crate::private::Sealed;
-use crate::sys::{self, CUcontext};
+use crate::version::CudaApiVersion;
+use cuda_loader::sys::{self, CUcontext};
 use std::sync::Arc;
 
 /// A separate context, in addition to the device's primary one.

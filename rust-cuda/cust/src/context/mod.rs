@@ -12,11 +12,11 @@ pub use current::{
 };
 pub use home::Entered;
 
-use crate::CudaApiVersion;
 use crate::device::Device;
 use crate::error::{CudaError, CudaResult, DropResult, ToResult};
 use crate::private::Sealed;
-use crate::sys::{self, CUcontext};
+use crate::version::CudaApiVersion;
+use cuda_loader::sys::{self, CUcontext};
 use home::Owned;
 use std::sync::Arc;
 

@@ -3,7 +3,7 @@
 use crate::context::home::Home;
 use crate::error::{CudaError, CudaResult, DropResult, ToResult};
 use crate::private::Sealed;
-use crate::sys::{self, CUDA_ARRAY3D_DESCRIPTOR, CUDA_MEMCPY3D, CUarray};
+use cuda_loader::sys::{self, CUDA_ARRAY3D_DESCRIPTOR, CUDA_MEMCPY3D, CUarray};
 use std::ffi::c_uint;
 use std::fmt;
 

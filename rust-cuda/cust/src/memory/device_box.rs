@@ -1,11 +1,14 @@
 //! [`DeviceBox`]: one value in device memory.
 
-use super::{AsyncCopyDestination, CopyDestination, DeviceBuffer, DeviceCopy, DevicePointer};
-use crate::error::{CudaResult, DropResult};
+use super::copy::{AsyncCopyDestination, CopyDestination};
+use super::device_buffer::DeviceBuffer;
+use super::pointer::DevicePointer;
+use crate::error::{CudaResult, DropResult, ToResult};
 use crate::private::Sealed;
 use crate::stream::Stream;
-use crate::sys::CUdeviceptr;
 use bytemuck::Zeroable;
+use cuda_loader::sys::{self, CUdeviceptr};
+use cust_core::DeviceCopy;
 use std::fmt;
 use std::mem::ManuallyDrop;
 
@@ -215,13 +218,12 @@ impl<T: DeviceCopy> CopyDestination<Self> for DeviceBox<T> {
 
 impl<T: DeviceCopy> AsyncCopyDestination<T> for DeviceBox<T> {
     unsafe fn async_copy_from(&mut self, source: &T, stream: &Stream) -> CudaResult<()> {
-        use crate::error::ToResult;
         if size_of::<T>() == 0 {
             return Ok(());
         }
         // SAFETY: both sides are a `T`; the rest is the caller's promise.
         unsafe {
-            crate::sys::cuMemcpyHtoDAsync_v2(
+            sys::cuMemcpyHtoDAsync_v2(
                 self.as_device_ptr().as_raw(),
                 std::ptr::from_ref(source).cast(),
                 size_of::<T>(),

@@ -1,14 +1,16 @@
 //! Elements in device memory.
 
-use super::{
-    DeviceCopy, DevicePointer, DeviceSlice, cuda_free, cuda_free_async, cuda_malloc,
-    cuda_malloc_async,
-};
+use super::copy::{self, AsyncCopyDestination, CopyDestination};
+use super::device_slice::DeviceSlice;
+use super::malloc::{cuda_free, cuda_free_async, cuda_malloc, cuda_malloc_async};
+use super::pointer::DevicePointer;
 use crate::context::home::Home;
-use crate::error::{CudaError, CudaResult, DropResult};
+use crate::error::{CudaError, CudaResult, DropResult, ToResult};
 use crate::private::Sealed;
 use crate::stream::Stream;
 use bytemuck::{Pod, PodCastError, Zeroable};
+use cuda_loader::sys;
+use cust_core::DeviceCopy;
 use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
 
@@ -167,10 +169,9 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
         let buffer = unsafe { Self::uninitialized_async(slice.len(), stream) }?;
         let bytes = size_of_val(slice);
         if bytes > 0 {
-            use crate::error::ToResult;
             // SAFETY: both sides have this many bytes; the rest is the caller's promise.
             unsafe {
-                crate::sys::cuMemcpyHtoDAsync_v2(
+                sys::cuMemcpyHtoDAsync_v2(
                     buffer.start.as_raw(),
                     slice.as_ptr().cast(),
                     bytes,
@@ -197,7 +198,7 @@ fn copy_from_slice<T: DeviceCopy>(target: &mut DeviceSlice<T>, source: &[T]) -> 
     }
     // SAFETY: the target has as many elements as the source, and is borrowed exclusively.
     unsafe {
-        super::memcpy_htod(
+        copy::memcpy_htod(
             target.as_device_ptr().as_raw(),
             source.as_ptr().cast(),
             bytes,
@@ -303,3 +304,29 @@ impl<T: DeviceCopy> Drop for DeviceBuffer<T> {
 }
 
 impl<T: DeviceCopy> Sealed for DeviceBuffer<T> {}
+
+impl<T: DeviceCopy> CopyDestination<DeviceBuffer<T>> for DeviceSlice<T> {
+    fn copy_from(&mut self, source: &DeviceBuffer<T>) -> CudaResult<()> {
+        self.copy_from(&**source)
+    }
+
+    fn copy_to(&self, dest: &mut DeviceBuffer<T>) -> CudaResult<()> {
+        self.copy_to(&mut **dest)
+    }
+}
+
+impl<T: DeviceCopy> AsyncCopyDestination<DeviceBuffer<T>> for DeviceSlice<T> {
+    unsafe fn async_copy_from(
+        &mut self,
+        source: &DeviceBuffer<T>,
+        stream: &Stream,
+    ) -> CudaResult<()> {
+        // SAFETY: the caller's promise.
+        unsafe { self.async_copy_from(&**source, stream) }
+    }
+
+    unsafe fn async_copy_to(&self, dest: &mut DeviceBuffer<T>, stream: &Stream) -> CudaResult<()> {
+        // SAFETY: the caller's promise.
+        unsafe { self.async_copy_to(&mut **dest, stream) }
+    }
+}

@@ -1,11 +1,13 @@
 //! [`DeviceSlice`]: a borrowed part of device memory.
 
-use super::{AsyncCopyDestination, CopyDestination, DeviceBuffer, DeviceCopy, DevicePointer};
+use super::copy::{AsyncCopyDestination, CopyDestination};
+use super::pointer::DevicePointer;
 use crate::error::{CudaResult, ToResult};
 use crate::private::Sealed;
 use crate::stream::Stream;
-use crate::sys::{self, CUresult};
 use bytemuck::{Pod, Zeroable};
+use cuda_loader::sys::{self, CUresult};
+use cust_core::DeviceCopy;
 use std::marker::PhantomData;
 use std::ops::{
     Bound, Range, RangeBounds, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive,
@@ -402,16 +404,6 @@ impl<T: DeviceCopy> CopyDestination<Self> for DeviceSlice<T> {
     }
 }
 
-impl<T: DeviceCopy> CopyDestination<DeviceBuffer<T>> for DeviceSlice<T> {
-    fn copy_from(&mut self, source: &DeviceBuffer<T>) -> CudaResult<()> {
-        self.copy_from(&**source)
-    }
-
-    fn copy_to(&self, dest: &mut DeviceBuffer<T>) -> CudaResult<()> {
-        self.copy_to(&mut **dest)
-    }
-}
-
 impl<T: DeviceCopy, I: AsRef<[T]> + AsMut<[T]> + ?Sized> AsyncCopyDestination<I>
     for DeviceSlice<T>
 {
@@ -473,22 +465,6 @@ impl<T: DeviceCopy> AsyncCopyDestination<Self> for DeviceSlice<T> {
             )
         }
         .to_result()
-    }
-}
-
-impl<T: DeviceCopy> AsyncCopyDestination<DeviceBuffer<T>> for DeviceSlice<T> {
-    unsafe fn async_copy_from(
-        &mut self,
-        source: &DeviceBuffer<T>,
-        stream: &Stream,
-    ) -> CudaResult<()> {
-        // SAFETY: the caller's promise.
-        unsafe { self.async_copy_from(&**source, stream) }
-    }
-
-    unsafe fn async_copy_to(&self, dest: &mut DeviceBuffer<T>, stream: &Stream) -> CudaResult<()> {
-        // SAFETY: the caller's promise.
-        unsafe { self.async_copy_to(&mut **dest, stream) }
     }
 }
 

@@ -1,7 +1,10 @@
 //! [`DeviceVariable`]: one value with a copy on the host and one on the device.
 
-use super::{CopyDestination, DeviceBox, DeviceCopy, DevicePointer};
+use super::copy::CopyDestination;
+use super::device_box::DeviceBox;
+use super::pointer::DevicePointer;
 use crate::error::CudaResult;
+use cust_core::DeviceCopy;
 use std::ops::{Deref, DerefMut};
 
 /// One value on the host, and its copy on the device. The program copies from one to the other.

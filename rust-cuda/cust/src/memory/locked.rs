@@ -1,8 +1,9 @@
 //! Page-locked host memory, whose copies can overlap with kernels.
 
-use super::{DeviceCopy, cuda_free_locked, cuda_malloc_locked};
+use super::malloc::{cuda_free_locked, cuda_malloc_locked};
 use crate::context::home::Home;
 use crate::error::{CudaError, CudaResult, DropResult};
+use cust_core::DeviceCopy;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 

@@ -1,9 +1,10 @@
 //! Allocates and frees memory by hand, where the owning types do not fit.
 
-use super::{DeviceCopy, DevicePointer, UnifiedPointer};
+use super::pointer::{DevicePointer, UnifiedPointer};
 use crate::error::{CudaError, CudaResult, ToResult};
 use crate::stream::Stream;
-use crate::sys;
+use cuda_loader::sys;
+use cust_core::DeviceCopy;
 use std::ffi::{c_uint, c_void};
 
 /// `CU_MEM_ATTACH_GLOBAL`: kernels of all streams may use the memory.

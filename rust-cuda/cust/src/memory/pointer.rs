@@ -1,7 +1,7 @@
 //! Pointers to device memory and to unified memory.
 
-use super::DeviceCopy;
-use crate::sys::CUdeviceptr;
+use cuda_loader::sys::CUdeviceptr;
+use cust_core::DeviceCopy;
 use std::fmt;
 use std::marker::PhantomData;
 

@@ -1,11 +1,13 @@
 //! Pools for stream-ordered allocation of device memory.
 
-use super::{DeviceCopy, DevicePointer};
+use super::malloc;
+use super::pointer::DevicePointer;
 use crate::context::home::Home;
 use crate::device::Device;
 use crate::error::{CudaError, CudaResult, ToResult};
 use crate::stream::Stream;
-use crate::sys::{self, CUmemoryPool};
+use cuda_loader::sys::{self, CUmemoryPool};
+use cust_core::DeviceCopy;
 
 /// A pool of device memory. It reuses freed memory for later allocations.
 #[derive(Debug)]
@@ -98,14 +100,14 @@ impl MemoryPool {
         stream: &Stream,
         count: usize,
     ) -> CudaResult<DevicePointer<T>> {
-        let bytes = super::malloc::bytes_of::<T>(count)?;
+        let bytes = malloc::bytes_of::<T>(count)?;
         let mut address = 0;
         // SAFETY: the pointer is valid for one address; pool and stream are alive.
         unsafe {
             sys::cuMemAllocFromPoolAsync(&raw mut address, bytes, self.raw, stream.as_inner())
         }
         .to_result()?;
-        super::malloc::there(address)
+        malloc::there(address)
     }
 }
 

@@ -1,12 +1,14 @@
 //! Unified memory, which host and device access at one address.
 
-use super::{DeviceCopy, UnifiedPointer, cuda_free_unified, cuda_malloc_unified};
+use super::malloc::{cuda_free_unified, cuda_malloc_unified};
+use super::pointer::UnifiedPointer;
 use crate::context::home::Home;
 use crate::device::Device;
 use crate::error::{CudaError, CudaResult, DropResult, ToResult};
 use crate::private::Sealed;
 use crate::stream::Stream;
-use crate::sys::{self, CUdevice};
+use cuda_loader::sys::{self, CUdevice};
+use cust_core::DeviceCopy;
 use std::borrow::{Borrow, BorrowMut};
 use std::ffi::c_uint;
 use std::fmt;
