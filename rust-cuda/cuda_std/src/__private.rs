@@ -63,7 +63,7 @@ mod host {
     pub use cuda_emulator::intrinsics::SharedSlot;
     pub use inventory;
 
-    use crate::ptr::AddressSpace;
+    use crate::address_space::AddressSpace;
     use std::cell::RefCell;
     use std::collections::BTreeMap;
     use std::ops::Range;

@@ -203,45 +203,7 @@ mod private {
 }
 
 use crate::math::{double, single};
-
-/// The correctly rounded functions: an instruction on the device, `std` on the
-/// host.
-#[cfg(target_arch = "nvptx64")]
-pub(crate) mod exact {
-    pub use core::{f32::math as f32, f64::math as f64};
-}
-#[cfg(not(target_arch = "nvptx64"))]
-pub(crate) mod exact {
-    macro_rules! exact {
-        ($float:ident) => {
-            pub mod $float {
-                pub fn floor(x: $float) -> $float {
-                    x.floor()
-                }
-                pub fn ceil(x: $float) -> $float {
-                    x.ceil()
-                }
-                pub fn round(x: $float) -> $float {
-                    x.round()
-                }
-                pub fn round_ties_even(x: $float) -> $float {
-                    x.round_ties_even()
-                }
-                pub fn trunc(x: $float) -> $float {
-                    x.trunc()
-                }
-                pub fn sqrt(x: $float) -> $float {
-                    x.sqrt()
-                }
-                pub fn mul_add(x: $float, a: $float, b: $float) -> $float {
-                    x.mul_add(a, b)
-                }
-            }
-        };
-    }
-    exact!(f32);
-    exact!(f64);
-}
+use crate::{exact, extremum};
 
 macro_rules! gpu_float {
     ($float:ident by $library:ident, {
@@ -470,93 +432,6 @@ macro_rules! gpu_float {
             }
         }
     };
-}
-
-/// `minimum` and `maximum` of IEEE 754-2019.
-#[cfg(target_arch = "nvptx64")]
-mod extremum {
-    /// One instruction from compute capability 8.0 on, for `f32`.
-    #[cfg(target_feature = "sm_80")]
-    pub mod f32 {
-        #[inline(always)]
-        pub fn minimum(a: f32, b: f32) -> f32 {
-            // SAFETY: arithmetic on values.
-            unsafe { crate::sys::minimum_f(a, b) }
-        }
-        #[inline(always)]
-        pub fn maximum(a: f32, b: f32) -> f32 {
-            // SAFETY: arithmetic on values.
-            unsafe { crate::sys::maximum_f(a, b) }
-        }
-    }
-
-    /// The hardware's instruction returns the number if the other operand is
-    /// NaN, so NaN is tested for. LLVM's own expansion of `minimum` does not
-    /// use that the instruction orders zeros, and is three times as long.
-    macro_rules! by_number {
-        ($float:ident, $minimum:ident, $maximum:ident) => {
-            pub mod $float {
-                #[inline(always)]
-                pub fn minimum(a: $float, b: $float) -> $float {
-                    // SAFETY: arithmetic on values.
-                    let least = unsafe { crate::sys::$minimum(a, b) };
-                    if a.is_nan() || b.is_nan() {
-                        $float::NAN
-                    } else {
-                        least
-                    }
-                }
-                #[inline(always)]
-                pub fn maximum(a: $float, b: $float) -> $float {
-                    // SAFETY: arithmetic on values.
-                    let greatest = unsafe { crate::sys::$maximum(a, b) };
-                    if a.is_nan() || b.is_nan() {
-                        $float::NAN
-                    } else {
-                        greatest
-                    }
-                }
-            }
-        };
-    }
-    #[cfg(not(target_feature = "sm_80"))]
-    by_number!(f32, minimum_number_f, maximum_number_f);
-    by_number!(f64, minimum_number_d, maximum_number_d);
-}
-#[cfg(not(target_arch = "nvptx64"))]
-mod extremum {
-    macro_rules! extremum {
-        ($float:ident) => {
-            pub mod $float {
-                pub fn minimum(a: $float, b: $float) -> $float {
-                    if a < b {
-                        a
-                    } else if b < a {
-                        b
-                    } else if a == b {
-                        // Equal bits, or zeros of both signs: the sign bit of
-                        // -0 stays.
-                        $float::from_bits(a.to_bits() | b.to_bits())
-                    } else {
-                        $float::NAN
-                    }
-                }
-                pub fn maximum(a: $float, b: $float) -> $float {
-                    if a > b {
-                        a
-                    } else if b > a {
-                        b
-                    } else if a == b {
-                        $float::from_bits(a.to_bits() & b.to_bits())
-                    } else {
-                        $float::NAN
-                    }
-                }
-            }
-        };
-    }
-    extremum!(f32);
-    extremum!(f64);
 }
 
 /// The host's versions of the approximations that flush subnormal numbers to

@@ -23,7 +23,8 @@
 //! parameter have no conditions; those with one write their second result
 //! through it.
 
-use crate::float::{GpuFloat, exact};
+use crate::exact;
+use crate::float::GpuFloat;
 use crate::math::{double, single};
 use crate::rounding;
 

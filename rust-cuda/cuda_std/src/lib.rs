@@ -73,6 +73,7 @@ compile_error!(
 
 #[doc(hidden)]
 pub mod __private;
+mod address_space;
 pub mod async_copy;
 pub mod atomic;
 #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90"))]
@@ -81,6 +82,8 @@ pub mod cache;
 pub mod cfg;
 #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90"))]
 pub mod cluster;
+mod exact;
+mod extremum;
 pub mod float;
 mod float_ext;
 pub mod half_precision;

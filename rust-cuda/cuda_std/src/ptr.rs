@@ -4,18 +4,7 @@
 //! Instructions for one known address space take *specific* addresses, which in
 //! shared and local memory are other numbers.
 
-/// The address spaces of a GPU.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum AddressSpace {
-    /// Memory of the device, which all threads read and write.
-    Global,
-    /// Memory of a block, which its threads read and write.
-    Shared,
-    /// Memory that the host sets and all threads read.
-    Constant,
-    /// Memory of one thread.
-    Local,
-}
+pub use crate::address_space::AddressSpace;
 
 /// Whether a generic pointer points into an address space (`isspacep`).
 ///

@@ -8,7 +8,7 @@ macro_rules! multiply_add {
         /// `a * b + c`, rounded once.
         #[inline(always)]
         fn fma(a: $real, b: $real, c: $real) -> $real {
-            crate::GpuFloat::mul_add(a, b, c)
+            crate::exact::$real::mul_add(a, b, c)
         }
 
         /// `a * b + high + low` as the sum of two floats, if `a * b` is smaller than `high`.
@@ -286,8 +286,8 @@ macro_rules! power {
                 value
             };
             // Negative x: NaN, or a sign if y is an odd integer.
-            let integer = crate::GpuFloat::trunc(y) == y;
-            let odd = integer && crate::GpuFloat::trunc(0.5 * y) != 0.5 * y;
+            let integer = crate::exact::$real::trunc(y) == y;
+            let odd = integer && crate::exact::$real::trunc(0.5 * y) != 0.5 * y;
             let value = if x.is_sign_negative() && odd {
                 -value
             } else {
@@ -725,7 +725,7 @@ macro_rules! gamma {
                 return scale(q + q_low, integer) * factor;
             }
             // a = n + r
-            let period = fma(-2.0, crate::GpuFloat::trunc(0.5 * a), a);
+            let period = fma(-2.0, crate::exact::$real::trunc(0.5 * a), a);
             let (n, turns) = nearest(period, 1.0);
             let r = period - n;
             let (v, v_low) = sine_terms(r);

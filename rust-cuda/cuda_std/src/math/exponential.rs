@@ -3,7 +3,7 @@
 //! Functions", 1980).
 
 use super::{LOG10_2, divide, fma, nearest, polynomial, power_of_two, scale};
-use crate::GpuFloat;
+use crate::extremum;
 use core::f32::consts::{LN_10, LOG2_10, LOG2_E};
 
 /// `ln 2` as the sum of two floats.
@@ -60,7 +60,7 @@ pub(super) fn exp2_reduced(r: f32) -> f32 {
 /// stays.
 #[inline(always)]
 pub(super) fn limited(x: f32, low: f32, high: f32) -> f32 {
-    GpuFloat::minimum(GpuFloat::maximum(x, low), high)
+    extremum::f32::minimum(extremum::f32::maximum(x, low), high)
 }
 
 /// `e^x`.

@@ -8,7 +8,7 @@ use super::alike::gamma;
 use super::exponential::{LN_2, exp2_rest};
 use super::logarithm::{TWO_THIRDS, log1p_rest, log2_terms, split};
 use super::{divide, fma, fma_of_sum, nearest, polynomial, scale};
-use crate::float::exact;
+use crate::exact;
 
 /// `√(2π)` as the sum of two floats.
 const SQRT_2_PI: [f32; 2] = [2.506_628_3, -2.866_020_5e-10];

@@ -130,6 +130,6 @@ fn root(x: f32) -> f32 {
     }
     #[cfg(not(target_arch = "nvptx64"))]
     {
-        crate::GpuFloat::sqrt(x)
+        crate::exact::f32::sqrt(x)
     }
 }

@@ -66,7 +66,7 @@ pub fn frsqrtf(x: f32) -> f32 {
     }
     #[cfg(not(target_arch = "nvptx64"))]
     {
-        (1.0 / crate::GpuFloat::sqrt(f64::from(x))) as f32
+        (1.0 / crate::exact::f64::sqrt(f64::from(x))) as f32
     }
 }
 

@@ -8,6 +8,7 @@
 
 use super::alike::quarter_turns;
 use super::{FRAC_PI_2_LOW, divide, fma, nearest, polynomial};
+use crate::exact;
 
 /// `2/π`: 32 zeros, then the bits after the binary point.
 static FRAC_2_PI: [u32; 8] = [
@@ -181,7 +182,7 @@ pub fn sincospif(x: f32) -> (f32, f32) {
     const PI: f32 = core::f32::consts::PI;
     const PI_LOW: f32 = 2.0 * FRAC_PI_2_LOW;
     // x modulo 2, also where all floats are integers.
-    let period = fma(-2.0, crate::GpuFloat::trunc(0.5 * x), x);
+    let period = fma(-2.0, exact::f32::trunc(0.5 * x), x);
     let (n, q) = nearest(period, 2.0);
     let r = fma(-0.5, n, period);
     let u = r * r;

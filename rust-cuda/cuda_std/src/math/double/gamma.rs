@@ -7,7 +7,7 @@ use super::super::polynomial;
 use super::exponential::exp2_rest;
 use super::logarithm::{TWO_THIRDS, log1p_rest, log2_terms, split};
 use super::{LN_2, divide, fma, fma_of_sum, nearest, scale};
-use crate::float::exact;
+use crate::exact;
 
 /// `√(2π)` as the sum of two floats.
 const SQRT_2_PI: [f64; 2] = [2.506_628_274_631_000_7, -1.832_857_998_045_916_7e-16];

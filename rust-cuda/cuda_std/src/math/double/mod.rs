@@ -112,7 +112,7 @@ fn root(x: f64) -> f64 {
     }
     #[cfg(not(target_arch = "nvptx64"))]
     {
-        crate::GpuFloat::sqrt(x)
+        crate::exact::f64::sqrt(x)
     }
 }
 

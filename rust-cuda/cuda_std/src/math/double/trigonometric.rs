@@ -6,6 +6,7 @@
 use super::super::alike::quarter_turns;
 use super::super::polynomial;
 use super::{FRAC_PI_2_LOW, divide, fma, nearest, power_of_two};
+use crate::exact;
 use core::f64::consts::PI;
 
 /// `2/π`: 64 zeros, then the bits after the binary point.
@@ -186,7 +187,7 @@ pub fn tan(x: f64) -> f64 {
 #[inline(always)]
 fn reduce_pi(x: f64) -> (f64, i32) {
     // x modulo 2, also where all floats are integers.
-    let period = fma(-2.0, crate::GpuFloat::trunc(0.5 * x), x);
+    let period = fma(-2.0, exact::f64::trunc(0.5 * x), x);
     let (n, q) = nearest(period, 2.0);
     let part = fma(-0.5, n, period);
     let r = part * PI;
