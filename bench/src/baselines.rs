@@ -13,48 +13,14 @@ use halo_gpu::{Device, DeviceKind, Image, Kernels, ReplaceableKernels};
 use halo_report::printable;
 use halo_report::record::{self, Toolkit};
 
-use super::cpp::{CPP, Cpp, Limit};
+use super::baseline::{Baseline, CPP, CUB, NVCC};
+use super::check::Check;
+use super::cpp::{Cpp, Limit};
 use super::cub::{Compiled, Cub, Reduction};
-use super::harness::{Check, Prepared, Work};
-#[cfg(doc)]
-use super::timing::Timed;
-use crate::error::{Error, chain};
+use super::error::{Error, chain};
+use super::row::{Prepared, StandIn, Work};
 use halo_baselines::cpp::Compiler;
 use halo_baselines::cuda::Toolchain;
-
-/// Names in records.
-pub(super) const NVCC: &str = "nvcc";
-pub(super) const CUB: &str = "CUB";
-
-/// Does the work of a row by other means, on the row's data on the device.
-pub(super) trait Baseline {
-    /// Its name in the record.
-    fn name(&self) -> &str;
-    /// As [`Prepared::check`].
-    fn check(&mut self, row: &mut dyn Prepared) -> Result<Check, Error>;
-    /// As [`Prepared::launch`].
-    fn launch(&mut self, row: &mut dyn Prepared) -> Result<(), halo_gpu::Error>;
-    /// The way that its check has chosen, where there are several.
-    fn how(&self) -> Option<String> {
-        None
-    }
-    /// As [`Timed::begin`].
-    fn begin(&mut self) {}
-    /// As [`Timed::end`].
-    fn end(&mut self) {}
-}
-
-/// A kernel in the CUDA C++ of a row's family that does the row's work under another name than the
-/// row's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct StandIn {
-    /// The name of the baseline in the record.
-    pub(super) baseline: &'static str,
-    /// The kernel that it replaces in the launch.
-    pub(super) kernel: &'static str,
-    /// Its own name.
-    pub(super) entry: &'static str,
-}
 
 /// The device of all rows of a run. Each baseline exchanges the device's kernels in its turn.
 pub(super) type SharedKernels = Rc<RefCell<ReplaceableKernels>>;

@@ -17,15 +17,16 @@ use halo_report::record::{Ceiling, Ceilings, Metric, Slots, Unit, Work};
 use halo_report::stats::Times;
 use libloading::Library;
 
-use super::baselines::Baseline;
-use super::harness::{self, Check, Prepared};
-use super::timing::{LONG, Timed, burst};
-use crate::chain;
-use crate::error::Error;
-use halo_baselines::cpp::{Compiler, FLAGS, Flags};
+pub(super) mod job;
 
-/// Its name in records.
-pub(super) const CPP: &str = "C++";
+use super::baseline::{Baseline, CPP};
+use super::check::Check;
+use super::error::{Error, chain};
+use super::memory;
+use super::row::Prepared;
+use super::timing::{LONG, Timed, burst};
+use halo_baselines::cpp::{Compiler, FLAGS, Flags};
+use job::{Array, Job, Judge};
 
 /// The functions of `baselines/cpu/`: inputs, outputs, extents and counts, parameters.
 type Function = unsafe extern "C" fn(
@@ -34,102 +35,6 @@ type Function = unsafe extern "C" fn(
     sizes: *const u64,
     parameters: *const f64,
 );
-
-/// Elements that a function reads or writes.
-#[derive(Clone, Debug)]
-pub(super) enum Array {
-    F32(Vec<f32>),
-    F64(Vec<f64>),
-    U64(Vec<u64>),
-}
-
-impl Array {
-    fn as_ptr(&self) -> *const c_void {
-        match self {
-            Self::F32(values) => values.as_ptr().cast(),
-            Self::F64(values) => values.as_ptr().cast(),
-            Self::U64(values) => values.as_ptr().cast(),
-        }
-    }
-
-    fn as_mut_ptr(&mut self) -> *mut c_void {
-        match self {
-            Self::F32(values) => values.as_mut_ptr().cast(),
-            Self::F64(values) => values.as_mut_ptr().cast(),
-            Self::U64(values) => values.as_mut_ptr().cast(),
-        }
-    }
-
-    /// Copies the elements of another array of the same type and length.
-    fn copy_from(&mut self, other: &Self) {
-        match (self, other) {
-            (Self::F32(own), Self::F32(other)) => own.copy_from_slice(other),
-            (Self::F64(own), Self::F64(other)) => own.copy_from_slice(other),
-            (Self::U64(own), Self::U64(other)) => own.copy_from_slice(other),
-            _ => unreachable!("an array keeps its type"),
-        }
-    }
-}
-
-/// A type of elements.
-pub(super) trait Element: Copy {
-    /// The suffix of its functions' names.
-    const SUFFIX: &'static str;
-    /// Half the distance from 1 to the next number.
-    const ROUNDOFF: f64;
-
-    fn array(values: Vec<Self>) -> Array;
-
-    /// The elements of an array of this type; empty for another type.
-    fn slice(array: &Array) -> &[Self];
-}
-
-macro_rules! element {
-    ($($type:ident: $variant:ident;)*) => {$(
-        impl Element for $type {
-            const SUFFIX: &'static str = stringify!($type);
-            const ROUNDOFF: f64 = $type::EPSILON as f64 / 2.0;
-
-            fn array(values: Vec<Self>) -> Array {
-                Array::$variant(values)
-            }
-
-            fn slice(array: &Array) -> &[Self] {
-                match array {
-                    Array::$variant(values) => values,
-                    _ => &[],
-                }
-            }
-        }
-    )*};
-}
-
-element! {
-    f32: F32;
-    f64: F64;
-}
-
-/// Compares the outputs of a function with the expected result.
-pub(super) type Judge = Box<dyn Fn(&[Array]) -> Result<Check, Error>>;
-
-/// The work of a row, for functions of `baselines/cpu/`. The arrays have the types and lengths that
-/// the family's file documents for these sizes.
-pub(super) struct Job {
-    /// The start of the functions' names: "heat2d" of `halo_heat2d_plain_f32`.
-    pub(super) stem: &'static str,
-    /// The names of the ways to do it: "plain" in that example.
-    pub(super) ways: &'static [&'static str],
-    /// The end of the names.
-    pub(super) suffix: &'static str,
-    pub(super) inputs: Vec<Array>,
-    /// The outputs' contents before the first call.
-    pub(super) outputs: Vec<Array>,
-    pub(super) sizes: Vec<u64>,
-    /// The sizes of the checked call, where they differ.
-    pub(super) sizes_to_check: Option<Vec<u64>>,
-    pub(super) parameters: Vec<f64>,
-    pub(super) judge: Judge,
-}
 
 /// The library of `baselines/cpu/`, compiled with one set of flags.
 struct Loaded {
@@ -340,7 +245,7 @@ impl Cpp {
         };
         let words = |count: u64| -> Result<Array, Error> {
             let count = usize::try_from(count).unwrap_or(usize::MAX).max(1);
-            let mut words = harness::reserve(count)?;
+            let mut words = memory::reserve(count)?;
             // Neither zeros nor equal pages.
             words.extend((0..count as u64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
             Ok(Array::U64(words))
@@ -623,6 +528,7 @@ pub(super) fn machine() -> [Work; 2] {
 
 #[cfg(test)]
 mod tests {
+    use super::job::Element as _;
     use super::*;
 
     #[test]
@@ -641,16 +547,6 @@ mod tests {
         assert_eq!(fastest(&[ms(&[3]), ms(&[3])]), 0);
         assert_eq!(fastest(&[ms(&[]), ms(&[7])]), 1);
         assert_eq!(fastest(&[ms(&[])]), 0);
-    }
-
-    #[test]
-    fn arrays_are_of_their_type_alone() {
-        let array = f32::array(vec![1.0, 2.0]);
-        assert_eq!(f32::slice(&array), [1.0, 2.0]);
-        assert!(f64::slice(&array).is_empty());
-        let mut other = f32::array(vec![0.0; 2]);
-        other.copy_from(&array);
-        assert_eq!(f32::slice(&other), [1.0, 2.0]);
     }
 
     fn built() -> Cpp {

@@ -7,10 +7,14 @@ use std::rc::Rc;
 use halo_gpu::{Buffer, Device};
 use libloading::Library;
 
-use super::baselines::{Baseline, CUB};
-use super::harness::{Check, Prepared};
-use crate::error::Error;
+pub(super) mod work;
+
+use super::baseline::{Baseline, CUB};
+use super::check::Check;
+use super::error::Error;
+use super::row::Prepared;
 use halo_baselines::cuda::{self, Toolchain};
+use work::{RESULT_BYTES, Work};
 
 /// The function in `baselines/cub.cu`; its documentation is there.
 type Reduce = unsafe extern "C" fn(
@@ -26,9 +30,6 @@ type Reduce = unsafe extern "C" fn(
 
 /// The name of that function.
 const REDUCE: &[u8] = b"halo_cub_reduce\0";
-
-/// Bytes of the largest result: an index and a value.
-const RESULT_BYTES: usize = 16;
 
 /// The contents of a result before the launch.
 const POISON: u8 = 0x5a;
@@ -72,7 +73,7 @@ impl Cub {
         let failed = |error: libloading::Error| {
             Error::Bench(format!(
                 "cannot load CUB's reductions: {}",
-                crate::chain(&error)
+                crate::error::chain(&error)
             ))
         };
         // SAFETY: the library is made from this repository's baselines/cub.cu. Loading it runs only
@@ -116,40 +117,6 @@ impl Cub {
         };
         if code == 0 { Ok(()) } else { Err(code) }
     }
-}
-
-/// A reduction by CUB, numbered as in `baselines/cub.cu`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(dead_code, reason = "a row names the one that it computes itself")]
-pub(super) enum Operation {
-    Sum = 0,
-    Minimum = 1,
-    Maximum = 2,
-    /// Index and value of the minimum.
-    MinimumAt = 3,
-    /// Index and value of the maximum.
-    MaximumAt = 4,
-}
-
-/// A type of elements, numbered as in `baselines/cub.cu`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(dead_code, reason = "a row names the one that it computes with itself")]
-pub(super) enum Element {
-    I32 = 0,
-    F32 = 1,
-    F64 = 2,
-}
-
-/// A reduction of a row's data on the device, for CUB.
-pub(super) struct Work {
-    pub(super) operation: Operation,
-    pub(super) element: Element,
-    pub(super) n: usize,
-    /// The address of the `n` elements on the row's device, valid as long as the row:
-    /// [`Buffer::device_address`].
-    pub(super) input: u64,
-    /// Judges the result: one value, or an index (`i64`) and the value at byte 8.
-    pub(super) check: Box<dyn Fn([u8; RESULT_BYTES]) -> Check>,
 }
 
 /// CUB's reduction of a row's data on the device.

@@ -2,7 +2,11 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use halo_gpu::{Device, DeviceKind};
 use halo_report::record::{DeviceRecord, Environment, Toolkit};
+
+use super::error::{Error, chain};
+use super::flags::DeviceChoice;
 
 /// The environment of a run on this device that began at this date. Without a toolkit, none was
 /// looked for.
@@ -19,6 +23,65 @@ pub(super) fn of(device: DeviceRecord, toolkit: Option<Toolkit>, date: String) -
             .filter(|commit| !commit.is_empty())
             .map(str::to_owned),
         date,
+    }
+}
+
+/// The device that the flag asks for. Where `auto` finds no GPU, also the reason.
+pub(super) fn choose(choice: DeviceChoice) -> Result<(Device, Option<String>), Error> {
+    Ok(match choice {
+        DeviceChoice::Cpu => (Device::cpu(), None),
+        DeviceChoice::Emulator => (Device::emulator(), None),
+        DeviceChoice::Cuda(number) => (Device::cuda(number as usize)?, None),
+        DeviceChoice::Auto => match Device::cuda(0) {
+            Ok(device) => (device, None),
+            Err(error) => {
+                let why = format!(
+                    "the CPU ports are measured, since there is no GPU to use: {}",
+                    chain(&error)
+                );
+                (Device::cpu(), Some(why))
+            }
+        },
+    })
+}
+
+/// The record of a device, with the reason why it was chosen.
+pub(super) fn describe(device: &Device, why: Option<String>) -> DeviceRecord {
+    let properties = device.properties();
+    DeviceRecord {
+        kind: match device.kind() {
+            DeviceKind::Cuda => "cuda",
+            DeviceKind::Cpu => "cpu",
+            DeviceKind::Emulator => "emulator",
+        }
+        .to_owned(),
+        name: match device.kind() {
+            DeviceKind::Cuda => halo_report::printable(device.name()),
+            DeviceKind::Cpu | DeviceKind::Emulator => halo_report::printable(&processor()),
+        },
+        compute_capability: properties.compute_capability.map(|found| found.to_string()),
+        driver: properties
+            .driver_version
+            .map(|version| format!("for CUDA {version}")),
+        ptx_target: properties.ptx_target.clone(),
+        why,
+    }
+}
+
+/// The host's processor: its model, where the system says, and its threads.
+fn processor() -> String {
+    let threads = rayon::current_num_threads();
+    let model = std::fs::read_to_string("/proc/cpuinfo")
+        .ok()
+        .and_then(|text| {
+            text.lines()
+                .find_map(|line| line.strip_prefix("model name"))
+                .map(|rest| rest.trim_start_matches([' ', '\t', ':']).to_owned())
+        });
+    let model = model.as_deref().unwrap_or(std::env::consts::ARCH);
+    match threads {
+        1 => format!("{model}, 1 thread"),
+        _ => format!("{model}, {threads} threads"),
     }
 }
 

@@ -8,6 +8,7 @@ use clap::{ArgGroup, Args, Parser, ValueEnum};
 use halo_distributed::Ahead;
 use halo_gpu::DeviceKind;
 
+use crate::measured;
 use crate::size::Size;
 
 /// Checks every kernel, then times it.
@@ -30,7 +31,7 @@ pub(crate) struct Bench {
     pub(crate) device: DeviceChoice,
 
     /// Run only this family; may be given several times
-    #[arg(long = "family", value_name = "NAME", value_parser = PossibleValuesParser::new(crate::families()))]
+    #[arg(long = "family", value_name = "NAME", value_parser = PossibleValuesParser::new(measured::families()))]
     pub(crate) families: Vec<String>,
 
     /// Problem size, as the family takes it: N, NXxNY or NXxNYxNZ [default: the family's own]
@@ -198,10 +199,35 @@ impl FromStr for DeviceChoice {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use clap::CommandFactory as _;
 
     use super::*;
+
+    /// Of a run on the CPU that writes nothing.
+    pub(crate) fn flags() -> Bench {
+        Bench {
+            device: DeviceChoice::Cpu,
+            families: Vec::new(),
+            size: None,
+            small: false,
+            full: false,
+            launches: Some(7),
+            warmup: 2,
+            list: false,
+            json: None,
+            compare: false,
+            csv: None,
+            html: None,
+            svg: None,
+            ranks: None,
+            nccl: false,
+            cut: Cut::Slabs,
+            rims: Rims::Auto,
+            project: None,
+            from: Vec::new(),
+        }
+    }
 
     fn bench(line: &str) -> Result<Bench, clap::Error> {
         HaloBench::try_parse_from(line.split_whitespace()).map(|flags| flags.bench)

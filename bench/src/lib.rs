@@ -1,70 +1,43 @@
 //! The benchmark: every kernel checked, then timed. `cargo xtask bench` builds and runs it;
 //! copied to another machine, the program runs there without cargo.
 //!
-//! The table of kernels says which kernels have a row, and in which order, see `table`. A file per
-//! family describes its rows; a kernel without a description has the row of its case, see `case`.
-//! Everything else (the device, warm-up, timing, the machine's limits) is common to all and lives
-//! in `harness` and `timing`. The baselines are in `baselines`, `cub` and, for the CPU, `cpp`. The
-//! result of a run is a record, which the crate `halo-report` shows in every form and `sink`
-//! writes. Runs over several ranks have records of another kind, see `scaling`.
+//! `row` says what a row is. `rows` has those of each family, a file per family; a kernel without a
+//! description there has the row of its case. The table of kernels says which kernels have a row,
+//! and in which order. Everything else is common to all: `run` chooses the device and goes through
+//! the rows, `measure` checks and times one, in turns with its baselines (`baselines`, `cub` and,
+//! for the CPU, `cpp`) and the machine's limits. The result of a run is a record, which the crate
+//! `halo-report` shows in every form and `sink` writes. Runs over several ranks have records of
+//! another kind, see `scaling`.
 
+mod baseline;
 mod baselines;
-mod case;
+mod check;
+mod copy;
 mod cpp;
 mod cub;
 mod environment;
 mod error;
 mod flags;
-mod harness;
 mod issue_rates;
-mod plane;
+mod measure;
+mod measured;
+mod memory;
+mod row;
+mod rows;
+mod run;
 mod scaling;
 mod sink;
 mod size;
-mod steps;
-mod table;
 mod timing;
 
 use std::process::ExitCode;
 
+use cargo_halo::Outcome;
 use cargo_halo::error::chain;
-use cargo_halo::{Outcome, output};
 use clap::Parser as _;
-use gpu_kernels::registry::{self, Entry, Measured};
 
 use error::Error;
 use flags::{Bench, HaloBench};
-
-/// Declares the families that describe their rows, each a module here.
-macro_rules! families {
-    ($($family:ident),* $(,)?) => {
-        $(
-                        mod $family;
-        )*
-
-                const FAMILIES: &[harness::Family] = &[$($family::FAMILY),*];
-    };
-}
-
-families! {
-    // Families, which `cargo xtask tidy --write` lists.
-    derivative3d,
-    heat2d,
-    heat3d,
-    nbody,
-    reduction,
-    stencil1d,
-    wave3d,
-}
-
-/// The families with kernels that are measured, by name.
-pub(crate) fn families() -> impl Iterator<Item = &'static str> {
-    let is_measured = |entry: &Entry| entry.measured == Measured::Row;
-    registry::FAMILIES
-        .iter()
-        .filter(move |family| family.kernels.iter().any(is_measured))
-        .map(|family| family.name)
-}
 
 /// Runs the benchmark that the command line asks for: the whole of `halo-bench`.
 ///
@@ -87,7 +60,7 @@ fn run(flags: &Bench) -> Result<Outcome, Error> {
         return sink::show(flags);
     }
     match flags.ranks {
-        None => harness::run(flags),
+        None => run::run(flags),
         Some(_) => scaling::run(flags),
     }
 }

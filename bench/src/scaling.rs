@@ -24,11 +24,11 @@ use halo_gpu::wave3d::Wave3d;
 use halo_gpu::{Axis, Boundary, Buffer, Device, DeviceKind, Field3, Grid3, Shape2, Shape3};
 use halo_report::scaling::{self, Halo, MessageTime, Part, ScalingRecord, ScalingRow};
 
+use super::environment;
 use super::sink::Sink;
-use super::{environment, harness};
-use crate::Outcome;
 use crate::error::Error;
 use crate::flags::{Bench, Cut, DeviceChoice, Rims};
+use cargo_halo::Outcome;
 
 /// Timings of each part, in turns; their median is the result.
 const SAMPLES: usize = 9;
@@ -68,7 +68,7 @@ impl Run {
     fn open(flags: &Bench, ranks: usize) -> Result<Self, Error> {
         let sink = Sink::open(flags)?;
         let device = device_of(flags.device, 0)?;
-        let described = harness::describe(&device, None);
+        let described = environment::describe(&device, None);
         Ok(Self {
             sink,
             record: ScalingRecord {

@@ -7,10 +7,10 @@ use std::io::ErrorKind;
 
 use halo_report::file::{AnyRecord, Outputs, Shown};
 
-use crate::Outcome;
 use crate::error::{Error, chain};
 use crate::flags::Bench;
-use crate::output;
+use cargo_halo::Outcome;
+use cargo_halo::output;
 
 /// Writes a growing record again and again.
 pub(super) struct Sink {

@@ -309,8 +309,8 @@ pub(super) fn repeat<T: Took, E>(
 mod tests {
     use std::rc::Rc;
 
-    use super::super::harness::tests::flags;
     use super::*;
+    use crate::flags::tests::flags;
 
     /// Appends its letter to a shared log at every launch.
     struct Letter {

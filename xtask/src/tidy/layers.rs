@@ -100,16 +100,19 @@ static CRATES: &[Crate] = &[
         never: &[],
         exceptions: &[],
     },
+    without_layers("cuda_std", "rust-cuda/cuda_std/src"),
     without_layers("cuda_std_macros", "rust-cuda/cuda_std_macros/src"),
     without_layers("cuda_builder", "rust-cuda/cuda_builder/src"),
     without_layers("cuda_emulator", "rust-cuda/cuda_emulator/src"),
     without_layers("cuda_loader", "rust-cuda/cuda_loader/src"),
+    without_layers("cust", "rust-cuda/cust/src"),
     without_layers("halo-stencil", "stencil/src"),
     without_layers("halo-distributed", "distributed/src"),
     without_layers("halo-report", "report/src"),
     without_layers("cargo-halo", "cargo-halo/src"),
     without_layers("xtask", "xtask/src"),
     without_layers("halo-baselines", "baselines/src"),
+    without_layers("halo-bench", "bench/src"),
 ];
 
 impl Crate {

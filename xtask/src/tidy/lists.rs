@@ -42,7 +42,7 @@ const LISTS: [List; 8] = [
     list("host/src/lib.rs", ALL, "pub mod <family>;"),
     list("host/src/case.rs", ALL, "    &crate::<family>::cases::Cases,"),
     list("tests/Cargo.toml", ALL, "[[test]]\nname = \"<family>\"\npath = \"<family>.rs\""),
-    list("bench/src/lib.rs", "bench/src/<family>.rs", "    <family>,"),
+    list("bench/src/rows/mod.rs", "bench/src/rows/<family>.rs", "    <family>,"),
     list("baselines/src/cuda.rs", "baselines/<family>.cu", "    \"<family>\","),
     list("baselines/src/cpp.rs", "baselines/cpu/<family>.cpp", "    \"<family>.cpp\","),
 ];

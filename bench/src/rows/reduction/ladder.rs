@@ -6,8 +6,9 @@ use halo_gpu::{Buffer, Device, Errors};
 use super::input::{Shared, by_cub};
 use super::samples::Sample;
 use super::work;
-use crate::cub;
-use crate::harness::{Check, Prepared, Row, Work};
+use crate::cub::work as cub;
+use crate::check::Check;
+use crate::row::{Prepared, Row, Work};
 use crate::error::Error;
 
 /// A sum by a textbook kernel.
@@ -33,7 +34,7 @@ impl<T: Sample + Into<f64>> Row for Textbook<T> {
     }
 
     fn work(&self) -> Work {
-        work(kernel::<T>(self.variant), self.n)
+        work::of_kernel(kernel::<T>(self.variant), self.n)
     }
 
     fn prepare(&self, device: &Device) -> Result<Box<dyn Prepared>, Error> {

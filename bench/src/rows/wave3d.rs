@@ -5,8 +5,8 @@ use halo_gpu::stencil::{Number, Stencil};
 use halo_gpu::wave3d::{Kernels, Wave3d, problem};
 use halo_gpu::{Device, Field3, Grid3};
 
-use super::harness::{Family, Plan};
-use super::size::Size;
+use crate::row::{Family, Plan};
+use crate::size::Size;
 use super::steps::{self, Textbook, modes};
 use crate::error::Error;
 

@@ -1,28 +1,43 @@
-//! Chooses the kernels that have a row, and the order of the rows: the measured kernels of the
-//! table of kernels, in its order.
+//! The rows of all families: those that a family describes, in a file of its own, and those of
+//! cases. The measured kernels of the table of kernels have a row, in its order.
 
-use gpu_kernels::registry::{self, Measured};
+mod case;
+mod plane;
+mod steps;
+
+use gpu_kernels::registry;
 use halo_gpu::{Device, DeviceKind};
 
-use super::case;
-use super::harness::{Family, LeftOut, Plan, Row};
-use super::size::Size;
-use crate::chain;
-use crate::error::Error;
+use crate::error::{Error, chain};
+use crate::measured;
+use crate::row::{Family, LeftOut, Plan, Row};
+use crate::size::Size;
 
-/// The kernels of this family that are measured.
-pub(super) fn measured(family: &str) -> Vec<&'static str> {
-    let family = registry::family(family).into_iter();
-    let kernels = family.flat_map(|family| family.kernels);
-    kernels
-        .filter(|entry| entry.measured == Measured::Row)
-        .map(|entry| entry.name)
-        .collect()
+/// Declares the families that describe their rows, each a module here.
+macro_rules! families {
+    ($($family:ident),* $(,)?) => {
+        $(
+            mod $family;
+        )*
+
+        pub(super) const FAMILIES: &[Family] = &[$($family::FAMILY),*];
+    };
+}
+
+families! {
+    // Families, which `cargo xtask tidy --write` lists.
+    derivative3d,
+    heat2d,
+    heat3d,
+    nbody,
+    reduction,
+    stencil1d,
+    wave3d,
 }
 
 /// The family's own description of its rows, if it has one.
 pub(super) fn own(family: &registry::Family) -> Option<&'static Family> {
-    super::FAMILIES.iter().find(|own| own.name == family.name)
+    FAMILIES.iter().find(|own| own.name == family.name)
 }
 
 /// The rows of a family on this device at this size (`None`: its own). Where the device runs
@@ -40,11 +55,7 @@ pub(super) fn plan(
     if device.kind() == DeviceKind::Cpu {
         return Ok(plan);
     }
-    for entry in family
-        .kernels
-        .iter()
-        .filter(|it| it.measured == Measured::Row)
-    {
+    for entry in family.kernels.iter().filter(|it| measured::has_row(it)) {
         let has_row = plan.rows.iter().any(|row| is_of(row.as_ref(), entry.name));
         let left_out = plan.left_out.iter().any(|it| it.name == entry.name);
         if !has_row && !left_out {
@@ -81,7 +92,7 @@ mod tests {
 
     /// The families with kernels that are measured.
     fn families() -> Vec<&'static registry::Family> {
-        let families: Vec<_> = super::super::families()
+        let families: Vec<_> = measured::families()
             .map(|it| registry::family(it).unwrap())
             .collect();
         assert!(!families.is_empty());
@@ -105,7 +116,7 @@ mod tests {
                 .collect();
             assert_eq!(
                 kernels,
-                measured(family.name).into_iter().collect(),
+                measured::kernels(family.name).into_iter().collect(),
                 "{}",
                 family.name
             );
@@ -140,7 +151,7 @@ mod tests {
 
     #[test]
     fn whoever_says_what_its_rows_are_is_a_family_with_rows() {
-        for own in super::super::FAMILIES {
+        for own in FAMILIES {
             assert!(
                 families().iter().any(|family| family.name == own.name),
                 "{}",

@@ -6,9 +6,11 @@ use halo_gpu::{Buffer, Device, Errors};
 use super::input::{Shared, by_cub};
 use super::samples::Sample;
 use super::work;
-use crate::cpp::{Array, Element as _, Job};
-use crate::cub;
-use crate::harness::{Check, Prepared, Row, Work, reserve};
+use crate::cpp::job::{Array, Element as _, Job};
+use crate::cub::work as cub;
+use crate::memory::reserve;
+use crate::check::Check;
+use crate::row::{Prepared, Row, Work};
 use crate::error::Error;
 
 /// The operation of a row.
@@ -95,7 +97,7 @@ impl<T: Sample + 'static> Row for Whole<T> {
     }
 
     fn work(&self) -> Work {
-        work(self.what.kernel::<T>(), self.n)
+        work::of_kernel(self.what.kernel::<T>(), self.n)
     }
 
     fn prepare(&self, device: &Device) -> Result<Box<dyn Prepared>, Error> {

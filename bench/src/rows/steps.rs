@@ -6,10 +6,11 @@ use halo_gpu::{Axis, Cost, Device, DeviceKind, Errors, Shape3};
 use gpu_kernels::registry;
 
 use super::case;
-use super::cpp::{Element, Job};
-use super::harness::{Check, Metric, Plan, Prepared, Row, Slots, Unit, Work};
-use super::size::Size;
+use crate::check::Check;
+use crate::cpp::job::{Element, Job};
 use crate::error::Error;
+use crate::row::{Metric, Plan, Prepared, Row, Slots, Unit, Work};
+use crate::size::Size;
 
 /// Steps in a launch: one, which is limited by memory, and many, which need not be.
 const COUNTS: [usize; 2] = [1, 20];

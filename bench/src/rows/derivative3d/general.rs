@@ -6,7 +6,9 @@ use halo_gpu::derivative3d::{FiniteDifferences3d, Operator, Plan, Variant};
 use halo_gpu::{Axis, Buffer, Device, DeviceKind, Errors, Field3, Shape3};
 use std::f64::consts::TAU;
 
-use crate::harness::{Check, LeftOut, Prepared, Row, Work};
+use super::textbook::{grid, work};
+use crate::check::Check;
+use crate::row::{LeftOut, Prepared, Row, Work};
 use crate::error::Error;
 
 /// The kernels of these rows.
@@ -49,7 +51,7 @@ fn row<T: Scalar>(
     left_out: &mut Vec<LeftOut>,
 ) -> Result<(), Error> {
     let row = Along {
-        differences: FiniteDifferences3d::<T>::new(&super::grid(shape)?)?,
+        differences: FiniteDifferences3d::<T>::new(&grid(shape)?)?,
         axis,
         variant,
     };
@@ -86,7 +88,7 @@ impl<T: Scalar> Row for Along<T> {
     }
 
     fn work(&self) -> Work {
-        super::work(&self.differences, self.operator())
+        work(&self.differences, self.operator())
     }
 
     fn prepare(&self, device: &Device) -> Result<Box<dyn Prepared>, Error> {

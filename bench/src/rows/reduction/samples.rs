@@ -3,8 +3,8 @@
 
 use halo_gpu::reduction::Number;
 
-use crate::cpp::{Array, Element};
-use crate::cub;
+use crate::cpp::job::{Array, Element};
+use crate::cub::work as cub;
 
 /// A type that is reduced, with the benchmark's input and the error bounds of its sum.
 pub(super) trait Sample: Number + PartialOrd {

@@ -2,12 +2,15 @@
 //! order, in f32 and f64.
 
 use halo_gpu::Scalar;
-use halo_gpu::derivative3d::{FiniteDifferences3d, Operator, Plan};
+use halo_gpu::derivative3d::{FiniteDifferences3d, Operator, Plan, Variant};
 use halo_gpu::{Axis, Buffer, Device, DeviceKind, Errors, Field3, Shape3};
 use std::f64::consts::TAU;
 
-use crate::cpp::{self, Array, Job};
-use crate::harness::{Check, Prepared, Row, Work, reserve};
+use crate::cpp::job::{Array, Element, Job};
+use crate::memory::reserve;
+use super::textbook::{grid, work};
+use crate::check::Check;
+use crate::row::{Prepared, Row, Work};
 use crate::error::Error;
 
 /// The rows for fields of `shape`.
@@ -27,24 +30,41 @@ struct Apply<T: Scalar> {
     port: bool,
 }
 
-fn row<T: Scalar + cpp::Element>(device: &Device, shape: Shape3, operator: Operator) -> Result<Apply<T>, Error> {
+fn row<T: Scalar + Element>(device: &Device, shape: Shape3, operator: Operator) -> Result<Apply<T>, Error> {
     Ok(Apply {
-        differences: FiniteDifferences3d::new(&super::grid(shape)?)?,
+        differences: FiniteDifferences3d::new(&grid(shape)?)?,
         operator,
         port: device.kind() == DeviceKind::Cpu,
     })
 }
 
-impl<T: Scalar + cpp::Element> Row for Apply<T> {
+/// The name of a general kernel.
+fn general_kernel<T: Scalar>(operator: Operator) -> String {
+    let kernel = Variant::General.kernel::<T>(operator);
+    kernel.unwrap_or_default().to_owned()
+}
+
+/// A plan with the general kernels; on the CPU with the port.
+fn general_plan<T: Scalar>(
+    differences: &FiniteDifferences3d<T>,
+    device: &Device,
+) -> Result<Plan<T>, halo_gpu::Error> {
+    match device.kind() {
+        DeviceKind::Cpu => differences.plan(device),
+        _ => differences.plan_with(device, Variant::General),
+    }
+}
+
+impl<T: Scalar + Element> Row for Apply<T> {
     fn name(&self) -> String {
         match self.port {
-            false => super::general_kernel::<T>(self.operator),
+            false => general_kernel::<T>(self.operator),
             true => format!("derivative3d {:?}, CPU port, {}", self.operator, T::NAME),
         }
     }
 
     fn work(&self) -> Work {
-        super::work(&self.differences, self.operator)
+        work(&self.differences, self.operator)
     }
 
     fn prepare(&self, device: &Device) -> Result<Box<dyn Prepared>, Error> {
@@ -58,7 +78,7 @@ impl<T: Scalar + cpp::Element> Row for Apply<T> {
             outputs.push(device.alloc_filled(inputs[0].len(), T::nearest(f64::NAN))?);
         }
         Ok(Box::new(Ready {
-            plan: super::general_plan(differences, device)?,
+            plan: general_plan(differences, device)?,
             operator,
             inputs,
             outputs,
@@ -91,7 +111,7 @@ pub(super) fn gradient_in_cpp(shape: Shape3) -> Result<Job, Error> {
 }
 
 /// An operator for C++, which has the gradient and the Laplacian.
-fn job<T: Scalar + cpp::Element>(
+fn job<T: Scalar + Element>(
     differences: &FiniteDifferences3d<T>,
     operator: Operator,
 ) -> Result<Job, Error> {
@@ -135,7 +155,7 @@ struct Ready<T: Scalar> {
     port: bool,
 }
 
-impl<T: Scalar + cpp::Element> Prepared for Ready<T> {
+impl<T: Scalar + Element> Prepared for Ready<T> {
     fn check(&mut self) -> Result<Check, Error> {
         for output in &mut self.outputs {
             output.fill(T::nearest(f64::NAN))?;

@@ -8,8 +8,9 @@ use halo_gpu::reduction::Operation;
 use halo_gpu::{Buffer, Device, Errors};
 
 use super::samples::{Compensated, Sample};
-use crate::cub;
-use crate::harness::{self, Check};
+use crate::cub::work as cub;
+use crate::memory;
+use crate::check::Check;
 use crate::error::Error;
 
 /// The input of all rows that reduce `T`, made when the first of them is prepared.
@@ -31,7 +32,7 @@ const CHUNK: usize = DEFAULT_BLOCK as usize;
 
 impl<T: Sample> Input<T> {
     pub(super) fn new(device: &Device, n: usize) -> Result<Self, Error> {
-        let (mut values, mut sums) = (harness::reserve(n)?, harness::reserve(n.div_ceil(CHUNK))?);
+        let (mut values, mut sums) = (memory::reserve(n)?, memory::reserve(n.div_ceil(CHUNK))?);
         values.resize(n, T::POISON);
         sums.resize(n.div_ceil(CHUNK), T::POISON.exact());
         // Each thread makes one part, a multiple of CHUNK.

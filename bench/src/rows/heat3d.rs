@@ -5,8 +5,8 @@ use halo_gpu::heat3d::{Heat3d, Kernels, problem};
 use halo_gpu::stencil::Stencil;
 use halo_gpu::{Boundary, Device, Grid3};
 
-use super::harness::{Family, Plan};
-use super::size::Size;
+use crate::row::{Family, Plan};
+use crate::size::Size;
 use super::steps::{self, Textbook, modes};
 use crate::error::Error;
 

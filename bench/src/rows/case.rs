@@ -7,9 +7,11 @@ use halo_gpu::{Device, DeviceKind, Errors};
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 
-use super::harness::{Check, Metric, Plan, Prepared, Row, Slots, Unit, Work, reserve};
-use super::size::Size;
+use crate::check::Check;
 use crate::error::Error;
+use crate::memory::reserve;
+use crate::row::{Metric, Plan, Prepared, Row, Slots, Unit, Work};
+use crate::size::Size;
 
 /// Extents of problems of one, two and three dimensions, larger than caches.
 const EXTENTS: [&[usize]; 3] = [&[1 << 24], &[4096, 4096], &[256, 256, 256]];
@@ -211,7 +213,7 @@ mod tests {
             let problem = problem(entry, &device, size.as_ref());
             problem
                 .map(|it| it.extents)
-                .map_err(|error| crate::chain(&error))
+                .map_err(|error| crate::error::chain(&error))
         };
         assert_eq!(of("elementwise_clamp_f64", "77"), Ok([77, 1, 1]));
         assert_eq!(of("elementwise_clamp_f64", ""), Ok([10_000, 1, 1]));

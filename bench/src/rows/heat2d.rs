@@ -17,12 +17,12 @@ use halo_gpu::Scalar;
 use halo_gpu::heat2d::{Heat2d, Plate, Variant, problem};
 use halo_gpu::{Axis, Boundary, Cost, Device, DeviceKind, Errors, Field2, Shape2};
 
-use super::cpp::{Element, Job};
-use super::harness::{
-    Check, Family, Metric, Plan, Prepared, Row, Slots, Unit, Work, reserve,
-};
+use crate::cpp::job::{Element, Job};
+use crate::memory::reserve;
+use crate::check::Check;
+use crate::row::{Family, Metric, Plan, Prepared, Row, Slots, Unit, Work};
 use super::plane;
-use super::size::Size;
+use crate::size::Size;
 use crate::error::Error;
 
 pub(super) const FAMILY: Family = Family {
@@ -484,7 +484,7 @@ mod tests {
             let error = plan(&Device::emulator(), Some(&size.parse().unwrap()))
                 .err()
                 .unwrap();
-            crate::chain(&error)
+            crate::error::chain(&error)
         };
         assert!(
             refusal("2x64").contains("at least 3"),

@@ -10,9 +10,11 @@ use halo_gpu::stencil1d::{
 };
 use halo_gpu::{Buffer, Device, DeviceKind, Errors};
 
-use super::cpp::{Element, Job};
-use super::harness::{self, Check, Family, LeftOut, Metric, Plan, Prepared, Row, Slots, Unit, Work};
-use super::size::Size;
+use crate::cpp::job::{Element, Job};
+use crate::memory;
+use crate::check::Check;
+use crate::row::{Family, LeftOut, Metric, Plan, Prepared, Row, Slots, Unit, Work};
+use crate::size::Size;
 use crate::error::Error;
 
 pub(super) const FAMILY: Family = Family {
@@ -130,7 +132,7 @@ fn job<T: Sample + Element>(
     judge: impl Fn(&[T]) -> Check + 'static,
 ) -> Result<Job, Error> {
     let n = input.len();
-    let mut output = harness::reserve(n)?;
+    let mut output = memory::reserve(n)?;
     output.resize(n, T::NAN);
     Ok(Job {
         stem: "stencil1d",
@@ -296,7 +298,7 @@ impl<T: Sample + Element> Row for Widest<T> {
 
     fn prepare(&self, device: &Device) -> Result<Box<dyn Prepared>, Error> {
         let line = problem::whole_numbers(self.stencil.n())?;
-        let mut numbers: Vec<T> = harness::reserve(line.len())?;
+        let mut numbers: Vec<T> = memory::reserve(line.len())?;
         numbers.extend(line.iter().map(|&number| T::of(number)));
         Ok(Box::new(WidestReady {
             plan: self.stencil.plan(device)?,
@@ -396,7 +398,7 @@ mod tests {
         let error = plan(&Device::emulator(), Some(&"8".parse().unwrap()))
             .err()
             .unwrap();
-        let text = crate::chain(&error);
+        let text = crate::error::chain(&error);
         assert!(text.contains("at least 9"), "{text}");
     }
 }

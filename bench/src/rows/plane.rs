@@ -5,10 +5,10 @@
 use halo_gpu::stencil::{Compiled, Neighbourhood, Number, PointUpdate, Reach, Real, Stencil};
 use halo_gpu::{Grid2, Shape2};
 
-use super::cpp::Element;
-use super::harness::Row;
 use super::steps::{self, Textbook};
+use crate::cpp::job::Element;
 use crate::error::Error;
+use crate::row::Row;
 
 /// Steps before fields are compared.
 const CHECKED: usize = 20;

@@ -18,11 +18,11 @@ use halo_gpu::nbody::{
 };
 use halo_gpu::{Buffer, Device, DeviceKind, Errors};
 
-use super::cpp::{self, Array, Job};
-use super::harness::{
-    Check, Family, LeftOut, Metric, Plan, Prepared, Row, Slots, StandIn, Unit, Work, reserve,
-};
-use super::size::Size;
+use crate::cpp::job::{Array, Element, Job};
+use crate::memory::reserve;
+use crate::check::Check;
+use crate::row::{Family, LeftOut, Metric, Plan, Prepared, Row, Slots, StandIn, Unit, Work};
+use crate::size::Size;
 use crate::error::Error;
 
 pub(super) const FAMILY: Family = Family {
@@ -102,7 +102,7 @@ fn is_fast_enough<T: Scalar>(variant: Variant, n: usize) -> bool {
 
 /// The rows in `T`, which share a reference, and the kernels that are too slow for this many
 /// bodies.
-fn rows_in<T: Scalar + cpp::Element>(
+fn rows_in<T: Scalar + Element>(
     device: &Device,
     gravity: Gravity,
     n: usize,
@@ -198,7 +198,7 @@ struct Accelerations<T> {
     real: PhantomData<T>,
 }
 
-impl<T: Scalar + cpp::Element> Row for Accelerations<T> {
+impl<T: Scalar + Element> Row for Accelerations<T> {
     fn name(&self) -> String {
         match self.by {
             By::Kernel(variant) => variant.kernel::<T>().to_owned(),
@@ -280,7 +280,7 @@ struct Ready<T: Scalar> {
     accelerations: Buffer<[T; 3]>,
 }
 
-impl<T: Scalar + cpp::Element> Prepared for Ready<T> {
+impl<T: Scalar + Element> Prepared for Ready<T> {
     fn check(&mut self) -> Result<Check, Error> {
         self.accelerations.fill([T::nearest(f64::NAN); 3])?;
         self.launch()?;
@@ -333,7 +333,7 @@ impl<T: Scalar + cpp::Element> Prepared for Ready<T> {
 }
 
 /// The work of a row on the CPU, for C++: `per_body` numbers for each body.
-fn job<T: Scalar + cpp::Element, R: Scalar + cpp::Element>(
+fn job<T: Scalar + Element, R: Scalar + Element>(
     stem: &'static str,
     ways: &'static [&'static str],
     bodies: &[Body<T>],
@@ -461,7 +461,7 @@ struct Potentials<T> {
 /// operations of the sum.
 const FLOPS_LESS: u64 = 7;
 
-impl<T: Scalar + cpp::Element> Row for Potentials<T> {
+impl<T: Scalar + Element> Row for Potentials<T> {
     fn name(&self) -> String {
         if self.on_cpu {
             return format!("nbody, CPU port, potentials, {}", T::NAME);
@@ -511,7 +511,7 @@ struct PotentialsReady<T: Scalar> {
     potentials: Buffer<f64>,
 }
 
-impl<T: Scalar + cpp::Element> Prepared for PotentialsReady<T> {
+impl<T: Scalar + Element> Prepared for PotentialsReady<T> {
     fn check(&mut self) -> Result<Check, Error> {
         self.potentials.fill(f64::NAN)?;
         self.launch()?;
@@ -640,7 +640,7 @@ impl Prepared for MixedReady {
 
 #[cfg(test)]
 mod tests {
-    use super::super::table::measured;
+    use crate::measured::kernels as measured;
     use super::*;
 
     #[test]
@@ -731,9 +731,9 @@ mod tests {
             .err()
             .unwrap();
         assert!(
-            crate::chain(&error).contains("it takes N"),
+            crate::error::chain(&error).contains("it takes N"),
             "{}",
-            crate::chain(&error)
+            crate::error::chain(&error)
         );
     }
 }

@@ -9,7 +9,6 @@
 
 use std::collections::BTreeSet;
 
-use gpu_kernels::registry::{self, Problem};
 use halo_gpu::reduction::{Reduction, Variant};
 use halo_gpu::{Device, DeviceKind};
 
@@ -17,9 +16,10 @@ mod input;
 mod ladder;
 mod samples;
 mod single_pass;
+mod work;
 
-use super::harness::{Family, Metric, Plan, Row, Slots, Unit, Work};
-use super::size::Size;
+use crate::row::{Family, Plan, Row};
+use crate::size::Size;
 use crate::error::Error;
 use input::Shared;
 use ladder::Textbook;
@@ -99,27 +99,10 @@ fn plan(device: &Device, size: Option<&Size>) -> Result<Plan, Error> {
     })
 }
 
-/// The kernel's work, from the table of kernels.
-fn work(kernel: &str, n: usize) -> Work {
-    let Some(entry) = registry::entry(kernel) else {
-        unreachable!("every kernel of the family is in the table")
-    };
-    let cost = entry.cost(&Problem::line(n));
-    Work {
-        bytes: cost.bytes,
-        flops: cost.flops,
-        items: n as u64,
-        unit: Unit::Points,
-        metric: Metric::Bandwidth,
-        slots: Slots::default(),
-        read_only: true,
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::cub;
-    use super::super::table::measured;
+    use crate::cub::work as cub;
+    use crate::measured::kernels as measured;
     use super::input::Input;
     use super::samples::Sample;
     use super::*;
@@ -258,6 +241,6 @@ mod tests {
         let error = plan(&Device::cpu(), Some(&"64x64".parse().unwrap()))
             .err()
             .unwrap();
-        assert!(crate::chain(&error).contains("--size 64x64"));
+        assert!(crate::error::chain(&error).contains("--size 64x64"));
     }
 }

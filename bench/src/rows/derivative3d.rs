@@ -2,17 +2,18 @@
 //! axis.
 
 use halo_gpu::derivative3d::{FiniteDifferences3d, Operator, Variant, problem};
-use halo_gpu::{
-    Axis, Boundary, Buffer, Device, DeviceKind, Errors, Grid3, Scalar, Shape3,
-};
+use halo_gpu::{Axis, Buffer, Device, DeviceKind, Errors, Shape3};
 
 mod general;
+mod textbook;
 mod vector_calculus;
 
-use super::cpp::Job;
-use super::harness::{Check, Family, LeftOut, Metric, Plan, Prepared, Row, Slots, Unit, Work};
-use super::size::Size;
+use crate::check::Check;
+use crate::cpp::job::Job;
 use crate::error::Error;
+use crate::row::{Family, LeftOut, Plan, Prepared, Row, Work};
+use crate::size::Size;
+use textbook::{BOUNDARY, grid, work};
 
 pub(super) const FAMILY: Family = Family {
     name: NAME,
@@ -25,23 +26,6 @@ pub(super) const FAMILY: Family = Family {
 };
 
 const NAME: &str = "derivative3d";
-
-/// The boundary of the textbook problem.
-const BOUNDARY: Boundary = Boundary::PeriodicWithEndpoint;
-
-/// The work of an operator, by a kernel or by the port.
-fn work<T: Scalar>(differences: &FiniteDifferences3d<T>, operator: Operator) -> Work {
-    let (cost, shape) = (differences.cost(operator), differences.shape());
-    Work {
-        bytes: cost.bytes,
-        flops: cost.flops,
-        items: (shape.nx * shape.ny * shape.nz) as u64,
-        unit: Unit::Points,
-        metric: Metric::Bandwidth,
-        slots: Slots::default(),
-        read_only: false,
-    }
-}
 
 fn plan(device: &Device, size: Option<&Size>) -> Result<Plan, Error> {
     let [nx, ny, nz] = match size {
@@ -101,30 +85,6 @@ fn plan(device: &Device, size: Option<&Size>) -> Result<Plan, Error> {
         left_out,
         refused,
     })
-}
-
-/// The grid of the textbook problem.
-fn grid(shape: Shape3) -> Result<Grid3, halo_gpu::Error> {
-    Grid3::new(shape, [1.0; 3])?
-        .with_boundaries(BOUNDARY)?
-        .of_unit_length()
-}
-
-/// The name of a general kernel.
-fn general_kernel<T: Scalar>(operator: Operator) -> String {
-    let kernel = Variant::General.kernel::<T>(operator);
-    kernel.unwrap_or_default().to_owned()
-}
-
-/// A plan with the general kernels; on the CPU with the port.
-fn general_plan<T: Scalar>(
-    differences: &FiniteDifferences3d<T>,
-    device: &Device,
-) -> Result<halo_gpu::derivative3d::Plan<T>, halo_gpu::Error> {
-    match device.kind() {
-        DeviceKind::Cpu => differences.plan(device),
-        _ => differences.plan_with(device, Variant::General),
-    }
 }
 
 /// A row of a kernel, or of the port: a derivative, or all three at once.
@@ -278,8 +238,8 @@ mod tests {
             Err(error) => error,
         };
         let error = refusal("3x3x3");
-        assert!(crate::chain(&error).contains("nx is 3"), "{error}");
+        assert!(crate::error::chain(&error).contains("nx is 3"), "{error}");
         let error = refusal("64x64");
-        assert!(crate::chain(&error).contains("NXxNYxNZ"), "{error}");
+        assert!(crate::error::chain(&error).contains("NXxNYxNZ"), "{error}");
     }
 }
