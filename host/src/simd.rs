@@ -8,9 +8,10 @@
 //! compiler vectorises, or, if a loop must choose its stores ([`streaming`](crate::streaming)), a
 //! vector of points at a time. The operations are the same.
 
+use crate::pages::{elements_per_prefetch, prefetch_next_page};
 use bytemuck::Pod;
 use pulp::{Arch, Simd, WithSimd};
-use std::ops::{Add, Div, Mul, Neg, RangeInclusive, Sub};
+use std::ops::{Add, Div, Mul, Neg, Range, RangeInclusive, Sub};
 use std::sync::OnceLock;
 #[cfg(target_arch = "x86_64")]
 use {
@@ -244,28 +245,112 @@ pub(crate) fn fill_vectors<T: InVectors, S: Simd, const N: usize>(
     if n < lanes {
         return fill(out, rows, formula);
     }
-    // Equal lengths let the compiler drop the bounds checks.
-    for row in &mut rows {
-        *row = &row[..n];
+    let done = fill_whole_vectors(simd, out, rows, formula);
+    if n > done {
+        let last = n - lanes;
+        for row in &mut rows {
+            *row = &row[last..n];
+        }
+        fill_whole_vectors(simd, &mut out[last..], rows, formula);
     }
-    let whole = T::vectors_mut::<S>(out);
-    let count = whole.len();
-    let mut vectors = [&[][..]; N];
-    for (vectors, row) in vectors.iter_mut().zip(rows) {
-        *vectors = &T::vectors::<S>(row)[..count];
+}
+
+/// Like [`fill_vectors`], for long rows that are not in a near cache: the vectors of `out` are
+/// aligned, so that each store is to one cache line, and the next pages of `out` and of row `fresh`,
+/// which nothing has read before, are prefetched.
+///
+/// # Panics
+///
+/// As [`fill_vectors`].
+#[inline(always)]
+pub(crate) fn fill_memory<T: InVectors, S: Simd, const N: usize>(
+    simd: S,
+    out: &mut [T],
+    rows: [&[T]; N],
+    formula: &impl Formula<T>,
+    fresh: usize,
+) {
+    /// In shorter rows the vector that is computed twice costs more than the alignment gains.
+    const LEAST_VECTORS: usize = 12;
+
+    let lanes = size_of::<T::Lanes<S>>() / size_of::<T>();
+    let n = out.len();
+    if n < LEAST_VECTORS * lanes {
+        return fill_vectors(simd, out, rows, formula);
     }
-    for (i, out) in whole.iter_mut().enumerate() {
+    let part = |range: Range<usize>| {
+        let mut part = rows;
+        for row in &mut part {
+            *row = &row[range.clone()];
+        }
+        part
+    };
+    let mut first = out.as_ptr().align_offset(lanes * size_of::<T>());
+    if first >= lanes {
+        first = 0;
+    }
+    fill_pairs(simd, &mut out[..lanes], part(0..lanes), formula);
+    while first + lanes <= n {
+        prefetch_next_page(out, first);
+        prefetch_next_page(rows[fresh], first);
+        let end = n.min(first + elements_per_prefetch::<T>());
+        first += fill_pairs(simd, &mut out[first..end], part(first..end), formula);
+    }
+    fill_pairs(simd, &mut out[n - lanes..], part(n - lanes..n), formula);
+}
+
+/// Sets the points of all whole vectors of `out`, and returns how many points these are.
+#[inline(always)]
+fn fill_whole_vectors<T: InVectors, S: Simd, const N: usize>(
+    simd: S,
+    out: &mut [T],
+    rows: [&[T]; N],
+    formula: &impl Formula<T>,
+) -> usize {
+    let (out, vectors) = whole_vectors::<T, S, N>(out, rows);
+    for (i, out) in out.iter_mut().enumerate() {
         *out = vector_at(simd, formula, *out, vectors, i);
     }
-    if n > count * lanes {
-        let last = n - lanes;
-        for (vectors, row) in vectors.iter_mut().zip(rows) {
-            *vectors = &T::vectors::<S>(&row[last..])[..1];
-        }
-        if let [out, ..] = T::vectors_mut::<S>(&mut out[last..]) {
-            *out = vector_at(simd, formula, *out, vectors, 0);
-        }
+    size_of_val(out) / size_of::<T>()
+}
+
+/// Like [`fill_whole_vectors`], two vectors at a time.
+#[inline(always)]
+fn fill_pairs<T: InVectors, S: Simd, const N: usize>(
+    simd: S,
+    out: &mut [T],
+    rows: [&[T]; N],
+    formula: &impl Formula<T>,
+) -> usize {
+    let (out, vectors) = whole_vectors::<T, S, N>(out, rows);
+    let mut i = 0;
+    while i + 1 < out.len() {
+        let one = vector_at(simd, formula, out[i], vectors, i);
+        let two = vector_at(simd, formula, out[i + 1], vectors, i + 1);
+        out[i] = one;
+        out[i + 1] = two;
+        i += 2;
     }
+    if i < out.len() {
+        out[i] = vector_at(simd, formula, out[i], vectors, i);
+    }
+    size_of_val(out) / size_of::<T>()
+}
+
+/// The whole vectors of `out`, and as many of each row.
+#[inline(always)]
+fn whole_vectors<'a, 'o, T: InVectors, S: Simd, const N: usize>(
+    out: &'o mut [T],
+    rows: [&'a [T]; N],
+) -> (&'o mut [T::Lanes<S>], [&'a [T::Lanes<S>]; N]) {
+    // Equal lengths let the compiler drop the bounds checks.
+    let n = out.len();
+    let out = T::vectors_mut::<S>(out);
+    let mut vectors = [&[][..]; N];
+    for (vectors, row) in vectors.iter_mut().zip(rows) {
+        *vectors = &T::vectors::<S>(&row[..n])[..out.len()];
+    }
+    (out, vectors)
 }
 
 /// The value of `formula` for vector `i` of each row.

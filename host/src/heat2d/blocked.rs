@@ -23,7 +23,7 @@
 
 use super::ends::unknowns_along;
 use crate::grid::{Boundary, Grid2};
-use crate::simd::{Formula, InVectors, Value, dispatched, fill_vectors};
+use crate::simd::{Formula, InVectors, Value, dispatched, fill_memory, fill_vectors};
 use crate::streaming::{Streaming, streamed};
 use crate::{Axis, Shape2};
 use pulp::{Simd, WithSimd};
@@ -306,6 +306,7 @@ impl<T: Temperature> Tile<'_, '_, T> {
                     let out = &mut out[before + inner.start - 1..before + inner.end - 1];
                     let (rows, formula) = around.of::<U, SOURCE>(update, inner);
                     match stream {
+                        None if level == 1 => fill_memory(simd, out, rows, &formula, NORTH),
                         None => fill_vectors(simd, out, rows, &formula),
                         Some(stream) => stream.fill(out, rows[0], rows, &formula),
                     }
@@ -343,6 +344,9 @@ impl<'a, T> Level<'a, T> {
         }
     }
 }
+
+/// The northern row's place among the inputs of the formula.
+const NORTH: usize = 2;
 
 /// The rows around one that is computed, and its source if there is one.
 struct Around<'a, T> {
