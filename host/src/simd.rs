@@ -307,7 +307,8 @@ fn fill_whole_vectors<T: InVectors, S: Simd, const N: usize>(
     rows: [&[T]; N],
     formula: &impl Formula<T>,
 ) -> usize {
-    let (out, vectors) = whole_vectors::<T, S, N>(out, rows);
+    let out = T::vectors_mut::<S>(out);
+    let vectors = first_vectors::<T, S, N>(rows, out.len());
     for (i, out) in out.iter_mut().enumerate() {
         *out = vector_at(simd, formula, *out, vectors, i);
     }
@@ -322,7 +323,8 @@ fn fill_pairs<T: InVectors, S: Simd, const N: usize>(
     rows: [&[T]; N],
     formula: &impl Formula<T>,
 ) -> usize {
-    let (out, vectors) = whole_vectors::<T, S, N>(out, rows);
+    let out = T::vectors_mut::<S>(out);
+    let vectors = first_vectors::<T, S, N>(rows, out.len());
     let mut i = 0;
     while i + 1 < out.len() {
         let one = vector_at(simd, formula, out[i], vectors, i);
@@ -337,20 +339,18 @@ fn fill_pairs<T: InVectors, S: Simd, const N: usize>(
     size_of_val(out) / size_of::<T>()
 }
 
-/// The whole vectors of `out`, and as many of each row.
+/// The first `count` vectors of each row.
 #[inline(always)]
-fn whole_vectors<'a, 'o, T: InVectors, S: Simd, const N: usize>(
-    out: &'o mut [T],
-    rows: [&'a [T]; N],
-) -> (&'o mut [T::Lanes<S>], [&'a [T::Lanes<S>]; N]) {
-    // Equal lengths let the compiler drop the bounds checks.
-    let n = out.len();
-    let out = T::vectors_mut::<S>(out);
+fn first_vectors<T: InVectors, S: Simd, const N: usize>(
+    rows: [&[T]; N],
+    count: usize,
+) -> [&[T::Lanes<S>]; N] {
     let mut vectors = [&[][..]; N];
     for (vectors, row) in vectors.iter_mut().zip(rows) {
-        *vectors = &T::vectors::<S>(&row[..n])[..out.len()];
+        // Equal lengths let the compiler drop the bounds checks.
+        *vectors = &T::vectors::<S>(row)[..count];
     }
-    (out, vectors)
+    vectors
 }
 
 /// The value of `formula` for vector `i` of each row.
@@ -1035,7 +1035,7 @@ mod tests {
     }
 
     /// Numbers over all of `exponents`, with mantissas all over.
-    fn numbers(exponents: std::ops::Range<i32>) -> Vec<f64> {
+    fn numbers(exponents: Range<i32>) -> Vec<f64> {
         let mantissas = (0..64).map(|i| 1.0 + (f64::from(i) * 0.618_033_988_749_895).fract());
         let mantissas: Vec<_> = [1.0, 2.0_f64.next_down(), 1.0_f64.next_up()]
             .into_iter()
