@@ -2,8 +2,10 @@
 
 use super::error::Error;
 
-/// An empty vector with room for `len` elements; an error if there is not
-/// enough memory.
+/// An empty vector with room for `len` elements; an error if there is not enough memory.
+///
+/// Unlike the library's own memory it does not ask for huge pages: what is measured for comparison
+/// has its arrays in the pages that the allocator gives.
 pub(super) fn reserve<T>(len: usize) -> Result<Vec<T>, Error> {
     let mut values = Vec::new();
     values

@@ -1,6 +1,6 @@
 //! A family as the benchmark sees it: its sizes, its rows, and what a row does on a device.
 
-use gpu_kernels::registry;
+use gpu_kernels::registry::{self, Cost};
 use halo_gpu::Device;
 pub(super) use halo_report::record::{LeftOut, Metric, Slots, Unit, Work};
 
@@ -42,6 +42,19 @@ pub(super) struct Plan {
     pub(super) left_out: Vec<LeftOut>,
     /// Why a kernel cannot take the size: an error where the user asked for just this size.
     pub(super) refused: Option<Error>,
+}
+
+/// The work of a launch that computes so many points, whose rate is its bandwidth.
+pub(super) fn points(cost: Cost, points: usize) -> Work {
+    Work {
+        bytes: cost.bytes,
+        flops: cost.flops,
+        items: points as u64,
+        unit: Unit::Points,
+        metric: Metric::Bandwidth,
+        slots: Slots::default(),
+        read_only: false,
+    }
 }
 
 /// A line of the table before it runs; it holds no memory on the device.

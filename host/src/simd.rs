@@ -240,7 +240,7 @@ pub(crate) fn fill_vectors<T: InVectors, S: Simd, const N: usize>(
     mut rows: [&[T]; N],
     formula: &impl Formula<T>,
 ) {
-    let lanes = size_of::<T::Lanes<S>>() / size_of::<T>();
+    let lanes = lanes::<S, T>();
     let n = out.len();
     if n < lanes {
         return fill(out, rows, formula);
@@ -273,7 +273,7 @@ pub(crate) fn fill_memory<T: InVectors, S: Simd, const N: usize>(
     /// In shorter rows the vector that is computed twice costs more than the alignment gains.
     const LEAST_VECTORS: usize = 12;
 
-    let lanes = size_of::<T::Lanes<S>>() / size_of::<T>();
+    let lanes = lanes::<S, T>();
     let n = out.len();
     if n < LEAST_VECTORS * lanes {
         return fill_vectors(simd, out, rows, formula);
@@ -285,18 +285,35 @@ pub(crate) fn fill_memory<T: InVectors, S: Simd, const N: usize>(
         }
         part
     };
-    let mut first = out.as_ptr().align_offset(lanes * size_of::<T>());
-    if first >= lanes {
-        first = 0;
+    let mut first = before_aligned::<S, T>(out);
+    if first > 0 {
+        fill_whole_vectors(simd, &mut out[..lanes], part(0..lanes), formula);
     }
-    fill_pairs(simd, &mut out[..lanes], part(0..lanes), formula);
     while first + lanes <= n {
         prefetch_next_page(out, first);
         prefetch_next_page(rows[fresh], first);
         let end = n.min(first + elements_per_prefetch::<T>());
         first += fill_pairs(simd, &mut out[first..end], part(first..end), formula);
     }
-    fill_pairs(simd, &mut out[n - lanes..], part(n - lanes..n), formula);
+    if first < n {
+        fill_whole_vectors(simd, &mut out[n - lanes..], part(n - lanes..n), formula);
+    }
+}
+
+/// The number of lanes of a vector.
+#[inline(always)]
+pub(crate) const fn lanes<S: Simd, T: InVectors>() -> usize {
+    size_of::<T::Lanes<S>>() / size_of::<T>()
+}
+
+/// The points of a row before its first aligned vector: fewer than a vector has lanes. 0 if no
+/// vector is aligned.
+#[inline(always)]
+pub(crate) fn before_aligned<S: Simd, T: InVectors>(row: &[T]) -> usize {
+    match row.as_ptr().align_offset(size_of::<T::Lanes<S>>()) {
+        before if before < lanes::<S, T>() => before,
+        _ => 0,
+    }
 }
 
 /// Sets the points of all whole vectors of `out`, and returns how many points these are.
@@ -953,7 +970,7 @@ mod tests {
 
         #[inline(always)]
         fn with_simd<S: Simd>(self, simd: S) -> Self::Output {
-            let lanes = size_of::<T::Lanes<S>>() / size_of::<T>();
+            let lanes = lanes::<S, T>();
             let sums = T::sums(simd, &T::vectors::<S>(self.0)[..lanes])?;
             Some(bytemuck::cast_slice(&[sums]).to_vec())
         }

@@ -10,7 +10,7 @@ use rand::{RngExt as _, SeedableRng as _};
 use crate::check::Check;
 use crate::error::Error;
 use crate::memory::reserve;
-use crate::row::{Metric, Plan, Prepared, Row, Slots, Unit, Work};
+use crate::row::{self, Plan, Prepared, Row, Work};
 use crate::size::Size;
 
 /// Extents of problems of one, two and three dimensions, larger than caches.
@@ -96,15 +96,7 @@ impl Row for OfCase {
 
     fn work(&self) -> Work {
         let cost = self.entry.cost(&self.problem);
-        Work {
-            bytes: cost.bytes,
-            flops: cost.flops,
-            items: self.problem.points() as u64,
-            unit: Unit::Points,
-            metric: Metric::Bandwidth,
-            slots: Slots::default(),
-            read_only: false,
-        }
+        row::points(cost, self.problem.points())
     }
 
     fn prepare(&self, device: &Device) -> Result<Box<dyn Prepared>, Error> {

@@ -13,7 +13,7 @@ use halo_gpu::{Buffer, Device, DeviceKind, Errors};
 use crate::cpp::job::{Element, Job};
 use crate::memory;
 use crate::check::Check;
-use crate::row::{Family, LeftOut, Metric, Plan, Prepared, Row, Slots, Unit, Work};
+use crate::row::{self, Family, LeftOut, Plan, Prepared, Row, Work};
 use crate::size::Size;
 use crate::error::Error;
 
@@ -166,15 +166,7 @@ impl Row for Stencil {
     }
 
     fn work(&self) -> Work {
-        Work {
-            bytes: self.stencil.cost().bytes,
-            flops: self.stencil.cost().flops,
-            items: self.stencil.inner_len() as u64,
-            unit: Unit::Points,
-            metric: Metric::Bandwidth,
-            slots: Slots::default(),
-            read_only: false,
-        }
+        row::points(self.stencil.cost(), self.stencil.inner_len())
     }
 
     fn prepare(&self, device: &Device) -> Result<Box<dyn Prepared>, Error> {
@@ -285,15 +277,7 @@ impl<T: Sample + Element> Row for Widest<T> {
     }
 
     fn work(&self) -> Work {
-        Work {
-            bytes: self.stencil.cost().bytes,
-            flops: self.stencil.cost().flops,
-            items: self.stencil.inner_len() as u64,
-            unit: Unit::Points,
-            metric: Metric::Bandwidth,
-            slots: Slots::default(),
-            read_only: false,
-        }
+        row::points(self.stencil.cost(), self.stencil.inner_len())
     }
 
     fn prepare(&self, device: &Device) -> Result<Box<dyn Prepared>, Error> {

@@ -7,7 +7,7 @@
 #![forbid(unsafe_code)]
 
 use crate::allocation::{reserve, zeroed};
-use crate::simd::{InVectors, Value, dispatched, vectorised};
+use crate::simd::{InVectors, Value, dispatched, lanes, vectorised};
 use crate::{Error, threads};
 #[cfg(any(test, feature = "cases"))]
 use gpu_kernels::nbody::body_body;
@@ -227,7 +227,7 @@ where
 {
     #[inline(always)]
     fn tiles<S: Simd, const ESTIMATED: bool>(self, simd: S) {
-        let lanes = lanes::<T, S>();
+        let lanes = lanes::<S, T>();
         let targets = self.targets.chunks(VECTORS * lanes);
         for (targets, out) in targets.zip(self.accelerations.chunks_mut(VECTORS * lanes)) {
             let others = (self.bodies, self.softening_squared);
@@ -238,12 +238,6 @@ where
             }
         }
     }
-}
-
-/// The number of lanes of a vector.
-#[inline(always)]
-const fn lanes<T: InVectors, S: Simd>() -> usize {
-    size_of::<T::Lanes<S>>() / size_of::<T>()
 }
 
 /// A number for each lane of a tile.
@@ -286,7 +280,7 @@ fn pull_tile<T, A, S, const ESTIMATED: bool, const V: usize>(
             for (lanes, sum) in T::vectors_mut::<S>(&mut row).iter_mut().zip(sums) {
                 *lanes = T::lanes(sum[axis]);
             }
-            for (total, sum) in totals[axis].iter_mut().zip(row).take(V * lanes::<T, S>()) {
+            for (total, sum) in totals[axis].iter_mut().zip(row).take(V * lanes::<S, T>()) {
                 *total = *total + A::from(sum);
             }
         }
@@ -408,7 +402,7 @@ impl WithSimd for Potentials<'_> {
 impl Potentials<'_> {
     #[inline(always)]
     fn tiles<S: Simd, const ESTIMATED: bool>(self, simd: S) {
-        let lanes = lanes::<f64, S>();
+        let lanes = lanes::<S, f64>();
         let mut first = self.first;
         for out in self.potentials.chunks_mut(VECTORS * lanes) {
             let all = (self.bodies, self.softening_squared);

@@ -12,7 +12,7 @@
 
 use super::number::Number;
 use crate::pages::{elements_per_prefetch, prefetch, prefetch_next_page};
-use crate::simd::InVectors;
+use crate::simd::{InVectors, before_aligned, lanes};
 use halo_stencil::{
     Layout, MAX_BOX, MAX_RADIUS, Neighbourhood, Place, PointUpdate, Reach, furthest, overwritten,
 };
@@ -526,12 +526,7 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Run<'_, '_, S, T, U, INPUTS> {
         // the last vector, which compute some of their points again, come before them and are written
         // after them, because an output that is written over a past field has the past values only
         // until then.
-        let mut begin = out[0][first..]
-            .as_ptr()
-            .align_offset(lanes * size_of::<T>());
-        if begin >= lanes {
-            begin = 0;
-        }
+        let begin = before_aligned::<S, T>(&out[0][first..]);
         // Two vectors at a time: each address is loaded once for both.
         let end = count - (count - begin) % (2 * lanes);
         let left = count - end;
@@ -742,12 +737,6 @@ fn put<S: Simd, T: InVectors, const OUTPUTS: usize>(
         let out = &mut out[at..][..lanes::<S, T>()];
         T::vectors_mut::<S>(out)[0] = T::lanes(result);
     }
-}
-
-/// The number of lanes of a vector.
-#[inline(always)]
-const fn lanes<S: Simd, T: InVectors>() -> usize {
-    size_of::<T::Lanes<S>>() / size_of::<T>()
 }
 
 /// The vector at the start of `row`.

@@ -3,7 +3,7 @@
 use halo_gpu::derivative3d::{FiniteDifferences3d, Operator};
 use halo_gpu::{Boundary, Grid3, Scalar, Shape3};
 
-use crate::row::{Metric, Slots, Unit, Work};
+use crate::row::{self, Work};
 
 /// The boundary of the textbook problem.
 pub(super) const BOUNDARY: Boundary = Boundary::PeriodicWithEndpoint;
@@ -18,13 +18,5 @@ pub(super) fn grid(shape: Shape3) -> Result<Grid3, halo_gpu::Error> {
 /// The work of an operator, by a kernel or by the port.
 pub(super) fn work<T: Scalar>(differences: &FiniteDifferences3d<T>, operator: Operator) -> Work {
     let (cost, shape) = (differences.cost(operator), differences.shape());
-    Work {
-        bytes: cost.bytes,
-        flops: cost.flops,
-        items: (shape.nx * shape.ny * shape.nz) as u64,
-        unit: Unit::Points,
-        metric: Metric::Bandwidth,
-        slots: Slots::default(),
-        read_only: false,
-    }
+    row::points(cost, shape.nx * shape.ny * shape.nz)
 }

@@ -2,7 +2,7 @@
 
 use gpu_kernels::registry::{self, Problem};
 
-use crate::row::{Metric, Slots, Unit, Work};
+use crate::row::{self, Work};
 
 /// The kernel's work, from the table of kernels.
 pub(super) fn of_kernel(kernel: &str, n: usize) -> Work {
@@ -11,12 +11,7 @@ pub(super) fn of_kernel(kernel: &str, n: usize) -> Work {
     };
     let cost = entry.cost(&Problem::line(n));
     Work {
-        bytes: cost.bytes,
-        flops: cost.flops,
-        items: n as u64,
-        unit: Unit::Points,
-        metric: Metric::Bandwidth,
-        slots: Slots::default(),
         read_only: true,
+        ..row::points(cost, n)
     }
 }
