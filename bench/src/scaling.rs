@@ -22,7 +22,7 @@ use halo_gpu::nbody::{Body, Gravity};
 use halo_gpu::reduction::Reduction;
 use halo_gpu::wave3d::Wave3d;
 use halo_gpu::{Axis, Boundary, Buffer, Device, DeviceKind, Field3, Grid3, Shape2, Shape3};
-use halo_report::scaling::{self, Halo, MessageTime, Part, ScalingRecord, ScalingRow};
+use halo_report::scaling::{self, Halo, MessageTime, ScalingRecord, ScalingRow, TimedPart};
 
 use super::environment;
 use super::sink::Sink;
@@ -380,11 +380,11 @@ impl<'a> Ranks<'a> {
         &self,
         [of, whole]: [usize; 2],
         compute: impl FnOnce() -> Result<f64, Failed>,
-    ) -> Result<Option<Part>, Failed> {
+    ) -> Result<Option<TimedPart>, Failed> {
         if self.communicator.size() > 1 || of >= whole {
             return Ok(None);
         }
-        Ok(Some(Part {
+        Ok(Some(TimedPart {
             share: of as f64 / whole as f64,
             seconds: compute()?,
         }))

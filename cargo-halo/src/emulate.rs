@@ -20,7 +20,7 @@ const PROGRAM: &str = include_str!("../template/emulate.rs.txt");
 
 /// Writes the program into cargo's target folder and runs it.
 pub fn run(flags: &Emulate) -> Result<Outcome, Error> {
-    let kernels = Kernels::find(&flags.place)?;
+    let kernels = Kernels::find(&flags.kernels)?;
     let program = program(&kernels, flags)?;
     let target = kernels.metadata.target_directory.as_std_path();
     let folder = target.join("halo-emulate");

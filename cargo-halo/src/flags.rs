@@ -55,7 +55,7 @@ pub struct New {
 
 /// The choice of the crate.
 #[derive(Debug, Args)]
-pub struct Place {
+pub struct KernelCrate {
     /// The crate of kernels [default: `kernels` below the current folder, or the current folder]
     #[arg(long = "kernels", value_name = "FOLDER")]
     pub folder: Option<PathBuf>,
@@ -64,13 +64,13 @@ pub struct Place {
 #[derive(Debug, Args)]
 pub struct Check {
     #[command(flatten)]
-    pub place: Place,
+    pub kernels: KernelCrate,
 }
 
 #[derive(Debug, Args)]
 pub struct Ptx {
     #[command(flatten)]
-    pub place: Place,
+    pub kernels: KernelCrate,
 
     /// The oldest GPUs that the PTX must run on
     #[arg(long, value_name = "SM", default_value = "sm_75")]
@@ -88,7 +88,7 @@ pub struct Ptx {
 #[derive(Debug, Args)]
 pub struct Inspect {
     #[command(flatten)]
-    pub place: Place,
+    pub kernels: KernelCrate,
 
     /// Kernels, by name; each gets a table of its own [default: one line for every kernel]
     #[arg(value_name = "KERNEL")]
@@ -123,7 +123,7 @@ pub struct Inspect {
 #[derive(Debug, Args)]
 pub struct Emulate {
     #[command(flatten)]
-    pub place: Place,
+    pub kernels: KernelCrate,
 
     /// The kernel, with its module if it is in one: `smooth`, `filters::smooth`
     #[arg(value_name = "KERNEL")]

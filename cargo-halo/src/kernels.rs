@@ -34,7 +34,7 @@ pub(crate) fn package_of(library: &str) -> String {
 
 impl Kernels {
     /// Finds the crate that the flags name.
-    pub fn find(place: &flags::Place) -> Result<Self, Error> {
+    pub fn find(place: &flags::KernelCrate) -> Result<Self, Error> {
         let folder = match &place.folder {
             Some(folder) => folder.clone(),
             None if Path::new("kernels/Cargo.toml").is_file() => "kernels".into(),
@@ -129,7 +129,7 @@ where
 
 /// Builds for the architecture of the gates, and checks the gates.
 pub fn check(flags: &flags::Check) -> Result<Outcome, Error> {
-    let kernels = Kernels::find(&flags.place)?;
+    let kernels = Kernels::find(&flags.kernels)?;
     let tools = Tools::find(&Toolchain::of(&kernels.folder)?, TOOLS_MEND)?;
     let assembled = kernels.assemble(&tools, gates::ARCH)?;
 
@@ -199,7 +199,7 @@ fn place_of<'a>(kernel: &str, texts: &'a [(PathBuf, String)]) -> (&'a Path, usiz
 
 /// Writes the PTX.
 pub fn ptx(flags: &flags::Ptx) -> Result<Outcome, Error> {
-    let kernels = Kernels::find(&flags.place)?;
+    let kernels = Kernels::find(&flags.kernels)?;
     let mut builder = kernels.builder(&flags.arch)?;
     if flags.lines {
         builder = builder.debug(DebugInfo::LineTables);
@@ -217,7 +217,7 @@ pub fn ptx(flags: &flags::Ptx) -> Result<Outcome, Error> {
 
 /// Prints the kernels' cost.
 pub fn inspect(flags: &flags::Inspect) -> Result<Outcome, Error> {
-    let kernels = Kernels::find(&flags.place)?;
+    let kernels = Kernels::find(&flags.kernels)?;
     let tools = Tools::find(&Toolchain::of(&kernels.folder)?, TOOLS_MEND)?;
     let assembled = kernels.assemble(&tools, &flags.arch)?;
     let known = || {
@@ -295,7 +295,7 @@ mod tests {
     fn what_is_no_crate_of_kernels_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let of = |folder: &Path| {
-            let place = flags::Place {
+            let place = flags::KernelCrate {
                 folder: Some(folder.to_owned()),
             };
             Kernels::find(&place).map(|_| ()).unwrap_err().to_string()

@@ -191,21 +191,21 @@ fn one_nan(total: f64) -> f64 {
 }
 
 /// The elements of a range at the start of a buffer, where they are aligned, as kernels require.
-fn part<T: Element>(values: &Buffer<T>, range: Range<usize>) -> Result<Part<'_, T>, Error> {
+fn part<T: Element>(values: &Buffer<T>, range: Range<usize>) -> Result<PartOfBuffer<'_, T>, Error> {
     if range == (0..values.len()) {
-        return Ok(Part::Whole(values));
+        return Ok(PartOfBuffer::Whole(values));
     }
     let mut copy = values.device().zeros(range.len())?;
     copy.view_mut(..)?.copy_from(values.view(range)?)?;
-    Ok(Part::Copy(copy))
+    Ok(PartOfBuffer::Copy(copy))
 }
 
-enum Part<'a, T: Element> {
+enum PartOfBuffer<'a, T: Element> {
     Whole(&'a Buffer<T>),
     Copy(Buffer<T>),
 }
 
-impl<T: Element> std::ops::Deref for Part<'_, T> {
+impl<T: Element> std::ops::Deref for PartOfBuffer<'_, T> {
     type Target = Buffer<T>;
 
     fn deref(&self) -> &Buffer<T> {

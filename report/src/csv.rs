@@ -9,14 +9,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::Error;
 use crate::record::{BaselineRow, Check, Record};
-use crate::view::{Mode, Place, Timed};
+use crate::view::{Mode, PlacedRow, Timed};
 
 /// The contestant's name of the measured kernel itself.
 const OWN: &str = "rust";
 
 /// A line.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-struct Line {
+struct CsvLine {
     family: String,
     /// As `--size` takes it.
     size: String,
@@ -96,7 +96,7 @@ pub(crate) fn of_lines(
 
 /// A line for the kernel in each way that it was timed, and for each baseline; one line for each
 /// that was not timed.
-fn lines(place: Place<'_>) -> Vec<Line> {
+fn lines(place: PlacedRow<'_>) -> Vec<CsvLine> {
     let everybody = std::iter::once(None).chain(place.row.baselines.iter().map(Some));
     everybody
         .flat_map(|by| {
@@ -105,7 +105,7 @@ fn lines(place: Place<'_>) -> Vec<Line> {
                 Some(baseline) => place.of(baseline, mode),
             });
             let untimed = untimed(place, by);
-            let lines: Vec<Line> = all.map(|it| timed(untimed.clone(), it)).collect();
+            let lines: Vec<CsvLine> = all.map(|it| timed(untimed.clone(), it)).collect();
             if lines.is_empty() {
                 vec![untimed]
             } else {
@@ -116,14 +116,14 @@ fn lines(place: Place<'_>) -> Vec<Line> {
 }
 
 /// The note on a contestant that has no time.
-fn untimed(place: Place<'_>, by: Option<&BaselineRow>) -> Line {
+fn untimed(place: PlacedRow<'_>, by: Option<&BaselineRow>) -> CsvLine {
     let (problem, row) = (place.problem, place.row);
     let check = match by {
         None => Some(row.check),
         Some(baseline) => baseline.check,
     };
     let of = |value: fn(&Check) -> f64| check.as_ref().map(value);
-    Line {
+    CsvLine {
         family: place.family.name.clone(),
         size: problem.size.clone(),
         elements: problem.elements,
@@ -145,19 +145,19 @@ fn untimed(place: Place<'_>, by: Option<&BaselineRow>) -> Line {
         how: by
             .and_then(|baseline| baseline.how.clone())
             .unwrap_or_default(),
-        ..Line::default()
+        ..CsvLine::default()
     }
 }
 
 /// The line of a contestant with a time, and the values derived from it.
-fn timed(line: Line, timed: Timed<'_>) -> Line {
+fn timed(line: CsvLine, timed: Timed<'_>) -> CsvLine {
     let (time, row, ratio) = (timed.time, timed.place.row, timed.ratio());
     let least = timed.place.least();
     let (mode, graph) = match timed.mode {
         Mode::Single => ("single", Some(1)),
         Mode::Replayed => ("replayed", row.launches_per_graph),
     };
-    Line {
+    CsvLine {
         mode: mode.to_owned(),
         launches: Some(time.launches),
         launches_per_timing: graph,
@@ -185,7 +185,7 @@ mod tests {
     use crate::sample;
 
     /// The comments, and the lines as a reader of such files parses them.
-    fn read(text: &str) -> (Vec<&str>, Vec<Line>) {
+    fn read(text: &str) -> (Vec<&str>, Vec<CsvLine>) {
         let comments = text
             .lines()
             .take_while(|line| line.starts_with('#'))
@@ -197,7 +197,7 @@ mod tests {
         (comments, lines)
     }
 
-    fn lines_of(record: &Record) -> Vec<Line> {
+    fn lines_of(record: &Record) -> Vec<CsvLine> {
         record.places().flat_map(lines).collect()
     }
 
@@ -205,7 +205,7 @@ mod tests {
     fn what_is_written_is_what_is_read() {
         let report = sample::whole();
         // NaN equals nothing, and the sample has one.
-        let known = |lines: Vec<Line>| -> Vec<Line> {
+        let known = |lines: Vec<CsvLine>| -> Vec<CsvLine> {
             lines
                 .into_iter()
                 .filter(|line| line.max_error.is_none_or(|error| !error.is_nan()))
@@ -213,7 +213,7 @@ mod tests {
         };
         let (_, lines) = read(&to_csv(&report).unwrap());
         assert_eq!(lines.len(), lines_of(&report).len());
-        let wrong: Vec<&Line> = lines
+        let wrong: Vec<&CsvLine> = lines
             .iter()
             .filter(|line| line.within_bounds == Some(false))
             .collect();

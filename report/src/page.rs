@@ -11,7 +11,7 @@ use crate::palette;
 use crate::record::{Environment, FamilyRecord, Metric, Record};
 use crate::stats::Verdict;
 use crate::units::{duration, median, printable, quantity};
-use crate::view::{Mode, Place, Timed};
+use crate::view::{Mode, PlacedRow, Timed};
 
 const CSS: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("sort.js");
@@ -227,11 +227,11 @@ impl Cell {
 }
 
 /// A heading, and its cell in each row; `None` where a row has none.
-type Column<'a> = (String, Box<dyn Fn(Place<'a>) -> Option<Cell> + 'a>);
+type Column<'a> = (String, Box<dyn Fn(PlacedRow<'a>) -> Option<Cell> + 'a>);
 
 /// Every row of a family, at all sizes.
 fn table(record: &Record, hue: usize, family: &FamilyRecord) -> Markup {
-    let places: Vec<Place<'_>> = record.places().filter(|place| place.hue == hue).collect();
+    let places: Vec<PlacedRow<'_>> = record.places().filter(|place| place.hue == hue).collect();
     let mut columns = columns(record, &places);
     columns.retain(|(_, cell)| places.iter().any(|place| cell(*place).is_some()));
     let rows = if places.len() == 1 { "row" } else { "rows" };
@@ -290,9 +290,9 @@ fn td(cell: Cell) -> Markup {
 }
 
 /// The columns after the tile.
-fn columns<'a>(record: &'a Record, places: &[Place<'a>]) -> Vec<Column<'a>> {
+fn columns<'a>(record: &'a Record, places: &[PlacedRow<'a>]) -> Vec<Column<'a>> {
     let mut columns: Vec<Column<'a>> = Vec::new();
-    let mut column = |heading: String, cell: fn(Place<'a>) -> Option<Cell>| {
+    let mut column = |heading: String, cell: fn(PlacedRow<'a>) -> Option<Cell>| {
         columns.push((heading, Box::new(cell)));
     };
     column("RMS error".to_owned(), |place| {
@@ -361,7 +361,7 @@ fn time(timed: Timed<'_>) -> Cell {
 }
 
 /// The ratio of a row's time to a baseline's.
-fn ratio(place: Place<'_>, name: &str) -> Option<Cell> {
+fn ratio(place: PlacedRow<'_>, name: &str) -> Option<Cell> {
     let baseline = place
         .row
         .baselines

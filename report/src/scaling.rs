@@ -7,7 +7,7 @@ mod tables;
 use crate::Error;
 use crate::shown::Shown;
 
-pub use record::{Halo, MessageTime, Modelled, Part, ScalingRecord, ScalingRow};
+pub use record::{Halo, MessageTime, Modelled, ScalingRecord, ScalingRow, TimedPart};
 pub use tables::{header, model, of_family};
 
 impl Shown for ScalingRecord {
@@ -122,7 +122,7 @@ mod tests {
     fn small_parts_take_what_launches_take_and_copies_of_points_are_computed_with() {
         let record = record();
         let mut alone = record.rows[0].clone();
-        alone.part = Some(Part {
+        alone.part = Some(TimedPart {
             share: 0.25,
             seconds: 0.4,
         });

@@ -4,7 +4,7 @@ use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 
 use crate::record::{Check, FamilyRecord, Metric, ProblemRecord, Record};
 use crate::units::{duration, quantity};
-use crate::view::{Mode, Place, Timed};
+use crate::view::{Mode, PlacedRow, Timed};
 
 /// The whole record: header, tables, legend.
 #[must_use]
@@ -88,7 +88,7 @@ fn of_problem(record: &Record, family: &FamilyRecord, problem: &ProblemRecord) -
     }
     let mut add = |line: &dyn std::fmt::Display| text.push_str(&format!("{line}\n"));
 
-    let places: Vec<Place<'_>> = record
+    let places: Vec<PlacedRow<'_>> = record
         .places()
         .filter(|place| std::ptr::eq(place.problem, problem))
         .collect();
@@ -148,7 +148,7 @@ pub(crate) fn table(header: &[&str]) -> Table {
 }
 
 /// The kernels of a problem, their errors and their speed.
-fn kernels(record: &Record, places: &[Place<'_>]) -> Table {
+fn kernels(record: &Record, places: &[PlacedRow<'_>]) -> Table {
     let has = |metric| places.iter().any(|place| place.row.work.metric == metric);
     let mut header = vec!["kernel", "tile", "RMS error", "max error"];
     if record.timing.is_some() {
@@ -186,7 +186,7 @@ fn kernels(record: &Record, places: &[Place<'_>]) -> Table {
 }
 
 /// The rows of a problem against their baselines; `None` where they have none.
-fn comparison(places: &[Place<'_>]) -> Option<Table> {
+fn comparison(places: &[PlacedRow<'_>]) -> Option<Table> {
     let mut names: Vec<&str> = Vec::new();
     for baseline in places.iter().flat_map(|place| &place.row.baselines) {
         if baseline.single.is_some() && !names.contains(&baseline.name.as_str()) {

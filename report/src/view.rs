@@ -21,7 +21,7 @@ impl Mode {
 
 /// A row, and its place in the record.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place<'a> {
+pub(crate) struct PlacedRow<'a> {
     pub(crate) record: &'a Record,
     /// The family's number, which gives it its colour.
     pub(crate) hue: usize,
@@ -33,7 +33,7 @@ pub(crate) struct Place<'a> {
 /// A time for a row's work, by its kernel or by a baseline.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Timed<'a> {
-    pub(crate) place: Place<'a>,
+    pub(crate) place: PlacedRow<'a>,
     pub(crate) mode: Mode,
     /// `None` for the row's own kernel.
     pub(crate) by: Option<&'a BaselineRow>,
@@ -42,13 +42,13 @@ pub(crate) struct Timed<'a> {
 
 impl Record {
     /// Rows with their places.
-    pub(crate) fn places(&self) -> impl Iterator<Item = Place<'_>> {
+    pub(crate) fn places(&self) -> impl Iterator<Item = PlacedRow<'_>> {
         self.families
             .iter()
             .enumerate()
             .flat_map(move |(hue, family)| {
                 family.problems.iter().flat_map(move |problem| {
-                    problem.rows.iter().map(move |row| Place {
+                    problem.rows.iter().map(move |row| PlacedRow {
                         record: self,
                         hue,
                         family,
@@ -166,7 +166,7 @@ impl Environment {
     }
 }
 
-impl<'a> Place<'a> {
+impl<'a> PlacedRow<'a> {
     /// The row's own time in its most telling mode.
     pub(crate) fn timed(self) -> Option<Timed<'a>> {
         self.own(Mode::Replayed).or(self.own(Mode::Single))

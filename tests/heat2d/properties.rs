@@ -176,8 +176,8 @@ fn looks_the_same<T: Scalar + Bits>(
     let (initial, source) = (third(0), Some(third(1)).filter(|_| sourced));
     let straight = case.swept(device, &initial, source.as_deref(), iterations)?;
     // Where a point of the other plate is in this one.
-    type Place = fn(Shape2, usize, usize) -> usize;
-    let views: [(Shape2, Ends, Place); 3] = [
+    type ViewIndex = fn(Shape2, usize, usize) -> usize;
+    let views: [(Shape2, Ends, ViewIndex); 3] = [
         (Shape2::new(ny, nx), [y, x], |shape, i, j| i * shape.nx + j),
         (shape, [[x[1], x[0]], y], |shape, i, j| {
             j * shape.nx + (shape.nx - 1 - i)

@@ -14,7 +14,7 @@
 //! Bytes and instructions: as for those kernels; f64 has half as many points for the same bytes,
 //! and two f64 instructions take the time of four. Predicted: the same speed.
 
-use super::general::{Images, Line, MAX_END_POINTS, Table, rule};
+use super::general::{AxisLine, Images, MAX_END_POINTS, Table, rule};
 use super::general_real::Real;
 use super::stencil::{COLUMN_BLOCK, RADIUS, derivative};
 use crate::loops::{keep_rolled, unrolled};
@@ -213,7 +213,7 @@ unsafe fn y_columns<P: Points, const STEP: usize>(
     let origin = plane as usize * (ny as usize * nx as usize) + column * P::COUNT;
     // SAFETY: the plane and the column are in the field; lines and their segments are disjoint.
     unsafe {
-        let line = Line {
+        let line = AxisLine {
             axis: 1,
             first: f.add(origin),
             stride: nx as usize,
@@ -255,7 +255,7 @@ unsafe fn z_columns<P: Points>(
     let origin = column * P::COUNT;
     // SAFETY: the column is in the plane; columns and their segments are disjoint.
     unsafe {
-        let line = Line {
+        let line = AxisLine {
             axis: 2,
             first: f.add(origin),
             stride: plane,
@@ -276,7 +276,7 @@ unsafe fn z_columns<P: Points>(
 /// no other thread has these places of the lines.
 #[inline(always)]
 unsafe fn within<P: Points, const STEP: usize>(
-    line: Line<'_, P::Point>,
+    line: AxisLine<'_, P::Point>,
     df: *mut P::Point,
     first: u32,
     end: u32,
@@ -298,7 +298,7 @@ unsafe fn within<P: Points, const STEP: usize>(
         // SAFETY: the place is on the lines, since it is at most a radius beyond the segment, which
         // is at least that far from both ends.
         let load = |place: i32| unsafe { load_readonly(point(place as u32).cast::<P>()) };
-        march::<P, STEP>(weights, load, store, first as i32, end as i32);
+        column::<P, STEP>(weights, load, store, first as i32, end as i32);
         return;
     }
     let images = Images::of(line.rule, line.len);
@@ -316,7 +316,7 @@ unsafe fn within<P: Points, const STEP: usize>(
             )
         }
     };
-    march::<P, STEP_AT_ENDS>(weights, load, store, first as i32, end as i32);
+    column::<P, STEP_AT_ENDS>(weights, load, store, first as i32, end as i32);
     if line.rule != rule::ONE_SIDED {
         return;
     }
@@ -348,7 +348,7 @@ unsafe fn within<P: Points, const STEP: usize>(
 /// A window of `STEP + 2 * RADIUS` places is in registers. Each iteration loads the next `STEP`
 /// places at once, computes as many points, and keeps the last `2 * RADIUS` places for the next.
 #[inline(always)]
-fn march<P: Points, const STEP: usize>(
+fn column<P: Points, const STEP: usize>(
     weights: [P::Point; RADIUS],
     load: impl Fn(i32) -> P,
     store: impl Fn(i32, P),

@@ -297,7 +297,7 @@ unsafe fn along<T: Real, const AXIS: usize, const UNIT: usize>(
     // SAFETY: the unit has a point, so its line is in the field, and so are the `left` points; no
     // other thread has them.
     unsafe {
-        let line = Line {
+        let line = AxisLine {
             axis: AXIS,
             first: f.add(begin),
             stride,
@@ -356,7 +356,7 @@ pub(super) const fn stride(nx: u32, ny: u32, axis: usize) -> usize {
 
 /// The points of the field along an axis, through one of its points.
 #[derive(Clone, Copy)]
-pub(super) struct Line<'a, T> {
+pub(super) struct AxisLine<'a, T> {
     /// The axis.
     pub(super) axis: usize,
     /// Point 0.
@@ -375,7 +375,7 @@ pub(super) struct Line<'a, T> {
 ///
 /// For all methods: the points are readable, their number is from [`min_len`] to [`MAX_LEN`], `p`
 /// is one of them, and the radius is 1 to 4.
-impl<T: Real> Line<'_, T> {
+impl<T: Real> AxisLine<'_, T> {
     /// Whether all points up to the radius away from `p` are on the axis.
     #[inline(always)]
     fn inside(self, radius: u32, p: u32) -> bool {

@@ -38,7 +38,7 @@
 //! Measurements and other variants: `docs/tuning/derivative3d.md`.
 
 use super::general::{
-    Images, Line, MAX_END_POINTS, MAX_RADIUS, Table, Tables, rule, rule_of, stride, term,
+    AxisLine, Images, MAX_END_POINTS, MAX_RADIUS, Table, Tables, rule, rule_of, stride, term,
 };
 use super::general_real::Real;
 use crate::loops::{keep_rolled, unrolled};
@@ -189,14 +189,14 @@ pub(super) const fn blocks(
 
 /// A block's part of the field.
 #[derive(Clone, Copy)]
-struct Part {
+struct BlockPart {
     /// The first point.
     begin: [u32; 3],
     /// The extents.
     size: [u32; 3],
 }
 
-impl Part {
+impl BlockPart {
     /// The part of block number `block`, of at most `reach` points along x and y.
     #[inline(always)]
     fn of<T: Copy>(grid: Grid<'_, T>, reach: [u32; 2], block: u32) -> Self {
@@ -511,10 +511,12 @@ pub(super) unsafe fn operator<
     // SAFETY: forwarded word for word; rows are whole accesses.
     let reach = unsafe {
         if V::COUNT > 1 && grid.extents[0].is_multiple_of(V::COUNT as u32) {
-            march::<T, V, O, FIELDS, OUTPUTS, TERMS, ROWS>(tiles, inputs, outputs, grid);
+            march_planes::<T, V, O, FIELDS, OUTPUTS, TERMS, ROWS>(tiles, inputs, outputs, grid);
             reach(ROWS, V::COUNT)
         } else {
-            march::<T, T, O, FIELDS, OUTPUTS, TERMS, SINGLE_ROWS>(tiles, inputs, outputs, grid);
+            march_planes::<T, T, O, FIELDS, OUTPUTS, TERMS, SINGLE_ROWS>(
+                tiles, inputs, outputs, grid,
+            );
             reach(SINGLE_ROWS, T::COUNT)
         }
     };
@@ -526,7 +528,7 @@ pub(super) unsafe fn operator<
         segment: forgotten(grid.segment),
         tables: grid.tables,
     };
-    let part = Part::of(grid, reach, forgotten(thread::block_idx_x()));
+    let part = BlockPart::of(grid, reach, forgotten(thread::block_idx_x()));
     // SAFETY: forwarded word for word.
     unsafe { ends::<T, O, FIELDS, OUTPUTS, TERMS>(inputs, outputs, grid, part) };
 }
@@ -537,7 +539,7 @@ pub(super) unsafe fn operator<
 ///
 /// As [`operator`]; rows are whole accesses.
 #[inline(always)]
-unsafe fn march<
+unsafe fn march_planes<
     T: Real,
     P: Points<Point = T>,
     O: Operator<FIELDS, OUTPUTS, TERMS>,
@@ -563,7 +565,7 @@ unsafe fn march<
         ..
     } = grid;
     let pitch = pitch(P::COUNT);
-    let part = Part::of(grid, reach(ROWS, P::COUNT), thread::block_idx_x());
+    let part = BlockPart::of(grid, reach(ROWS, P::COUNT), thread::block_idx_x());
     let [first_x, first_y, first] = part.begin;
     // The part of the tile that is in the field; the halo follows right after it.
     let [valid_x, valid_y, planes] = part.size;
@@ -908,7 +910,7 @@ unsafe fn ends<
     inputs: [*const T; FIELDS],
     outputs: [*mut T; OUTPUTS],
     grid: Grid<'_, T>,
-    part: Part,
+    part: BlockPart,
 ) {
     let [nx, ny, _] = grid.extents;
     let radius = grid.radius;
@@ -965,7 +967,7 @@ unsafe fn ends<
                     // block's part, and no other thread has it until the next barrier. There are
                     // three axes.
                     unsafe {
-                        let line = Line {
+                        let line = AxisLine {
                             axis: along as usize,
                             first: from.add(element - p as usize * stride),
                             stride,

@@ -217,7 +217,7 @@ pub(super) fn image(q: i32, len: i32, overlap: i32) -> usize {
 /// - `STEP <= MAX_STEP`.
 #[inline(always)]
 #[allow(clippy::too_many_arguments)]
-pub(super) unsafe fn march<P: Points<Point = f32>, const STEP: usize>(
+pub(super) unsafe fn periodic_column<P: Points<Point = f32>, const STEP: usize>(
     weights: [f32; RADIUS],
     f: *const P,
     df: *mut P,

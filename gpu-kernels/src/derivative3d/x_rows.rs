@@ -17,7 +17,7 @@
 //!   and 20 times in f64, for 4 and 8 times that from memory. Predicted: 225 of the 505 µs that a
 //!   field of 512³ points in f64 takes at 4.25 TB/s, so the speed of a copy.
 
-use super::general::{Images, Line, MAX_END_POINTS, Table, rule};
+use super::general::{AxisLine, Images, MAX_END_POINTS, Table, rule};
 use super::general_real::Real;
 use super::stencil::{RADIUS, X_BLOCK, X_VECTORS, weighted_sum, x_places};
 use crate::loops::{keep_rolled, unrolled};
@@ -111,7 +111,7 @@ unsafe fn rows<V: Points>(
     let images = Images::of(rule, nx);
     let source = f.cast::<V>();
     // The row of vector `r`, as a line of points.
-    let line = |r: usize| Line {
+    let line = |r: usize| AxisLine {
         axis: 0,
         first: f.wrapping_add(vector(r) * V::COUNT - places[r] as usize),
         stride: 1,

@@ -1,7 +1,7 @@
 //! ∂f/∂y by marching along y with the neighbours in registers.
 //!
 //! - A column is one access wide in x, 2 points or 1. A thread marches along `segment` points of it
-//!   and keeps the points that the stencil needs in registers (`march`): no shared memory, no
+//!   and keeps the points that the stencil needs in registers (`periodic_column`): no shared memory, no
 //!   barrier. With segments of `STEP` points that is a single iteration: 24 loads, all in flight at
 //!   once, and 16 stores.
 //! - At the beginning and end of a segment 8 points are loaded a second time. The threads that load
@@ -26,7 +26,7 @@
 //!
 //! Measurements and other variants: `docs/tuning/derivative3d.md`.
 
-use super::stencil::{COLUMN_BLOCK, RADIUS, march};
+use super::stencil::{COLUMN_BLOCK, RADIUS, periodic_column};
 use crate::vector::{Points, Vector2};
 use cuda_std::launch_bounds;
 use cuda_std::prelude::*;
@@ -148,7 +148,7 @@ unsafe fn y_columns<P: Points<Point = f32>>(
     // SAFETY: k < nz and column < row, so place p < ny of the line is a vector of the
     // field; lines and their segments are disjoint.
     unsafe {
-        march::<P, STEP>(
+        periodic_column::<P, STEP>(
             weights,
             f.add(origin),
             df.add(origin),

@@ -12,7 +12,7 @@
 //!
 //! Measurements and other variants: `docs/tuning/derivative3d.md`.
 
-use super::stencil::{COLUMN_BLOCK, RADIUS, march};
+use super::stencil::{COLUMN_BLOCK, RADIUS, periodic_column};
 use crate::vector::{Points, Vector2};
 use cuda_std::launch_bounds;
 use cuda_std::prelude::*;
@@ -123,7 +123,7 @@ unsafe fn z_columns<P: Points<Point = f32>>(
     // SAFETY: column < plane, so place p < nz of the line is a vector of the field;
     // columns and their segments are disjoint.
     unsafe {
-        march::<P, STEP>(
+        periodic_column::<P, STEP>(
             weights,
             f.add(column),
             df.add(column),

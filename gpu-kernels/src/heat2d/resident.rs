@@ -122,7 +122,7 @@ kernels! {
 }
 
 /// The position of a lane's points, and bit masks that classify its columns.
-struct Place {
+struct LanePosition {
     nx: i32,
     ny: i32,
     /// The lane's first column and row, which may lie outside the plate.
@@ -140,7 +140,7 @@ struct Place {
     inner: u32,
 }
 
-impl Place {
+impl LanePosition {
     /// Columns of row `j` that the block posts.
     #[inline(always)]
     const fn posted(&self, j: i32) -> u32 {
@@ -188,7 +188,7 @@ unsafe fn resident<T: Real, const R: usize>(
     let left = (1 + thread::block_idx_x() * own_columns) as i32;
     let right = (left + own_columns as i32).min(nx as i32 - 1);
     let begin = (1 + thread::block_idx_y() * own_rows) as i32;
-    let mut place = Place {
+    let mut place = LanePosition {
         nx: nx as i32,
         ny: ny as i32,
         x: left + (lane * P as u32) as i32 - halo as i32,
@@ -386,7 +386,7 @@ fn words_of<T: Real>(words: *mut u64, i: i32, j: i32, nx: i32) -> *mut u64 {
 /// `words` is a set whose earlier contents nobody will read any more.
 #[inline(always)]
 unsafe fn post<T: Real, const P: usize, const R: usize>(
-    place: &Place,
+    place: &LanePosition,
     plate: &[[T; P]; R],
     exchange: u32,
     words: *mut u64,
@@ -426,7 +426,7 @@ unsafe fn post<T: Real, const P: usize, const R: usize>(
 /// `words` is the set to which all blocks post this exchange.
 #[inline(always)]
 unsafe fn collect<T: Real, const P: usize, const R: usize>(
-    place: &Place,
+    place: &LanePosition,
     plate: &mut [[T; P]; R],
     exchange: u32,
     words: *mut u64,

@@ -181,7 +181,7 @@ unsafe fn temporal<T: Real, const P: usize, const L: usize, const W: usize, cons
         }
         let part = line.stretch(at, stop);
         // SAFETY: forwarded word for word.
-        unsafe { march::<T, P, L, W, R>(old, new, [nx, ny], tiling, part, ring) };
+        unsafe { march_rows::<T, P, L, W, R>(old, new, [nx, ny], tiling, part, ring) };
         at = part.next;
     }
 }
@@ -192,7 +192,7 @@ unsafe fn temporal<T: Real, const P: usize, const L: usize, const W: usize, cons
 ///
 /// As [`temporal`]; `part` is in the plate, and no other block has it.
 #[inline(always)]
-unsafe fn march<T: Real, const P: usize, const L: usize, const W: usize, const R: usize>(
+unsafe fn march_rows<T: Real, const P: usize, const L: usize, const W: usize, const R: usize>(
     old: *const T,
     new: *mut T,
     [nx, ny]: [u32; 2],
@@ -414,7 +414,7 @@ impl<T: Real> Lane<T> {
     ///
     /// # Safety
     ///
-    /// As [`temporal`], at the point of the call in [`march`].
+    /// As [`temporal`], at the point of the call in [`march_rows`].
     #[inline(always)]
     unsafe fn steps<
         const P: usize,
@@ -451,7 +451,7 @@ impl<T: Real> Lane<T> {
     ///
     /// # Safety
     ///
-    /// As [`temporal`], at the point of the call in [`march`].
+    /// As [`temporal`], at the point of the call in [`march_rows`].
     #[inline(always)]
     unsafe fn step<const P: usize, const L: usize, const W: usize, const HOW: u32>(
         &self,

@@ -7,7 +7,7 @@
 #![forbid(unsafe_code)]
 
 use super::operator::{Operator, Order};
-use super::tiles::{March, Part, Tile, for_each_tile};
+use super::tiles::{March, Tile, TilePart, for_each_tile};
 use crate::Shape3;
 use crate::axis::Axis;
 use crate::simd::{Formula, InVectors, Value, vectorised};
@@ -271,7 +271,7 @@ fn operator<T: Number>(
 
 impl<T: Number> Stencil<'_, T> {
     /// Stores the derivatives of `f` at the tile's points in `out`, or adds them, as `P` says.
-    fn tile<P: Put>(&self, f: &[T], tile: &Tile, mut out: Part<'_, '_, T>) {
+    fn tile<P: Put>(&self, f: &[T], tile: &Tile, mut out: TilePart<'_, '_, T>) {
         let Shape3 { nx, ny, .. } = self.shape;
         let rows = |j: usize, k: usize, len: usize| &f[(k * ny + j) * nx..][..len];
         let (first, k, len) = (tile.rows.start, tile.k, tile.rows.len() * nx);
@@ -332,7 +332,7 @@ impl<T: Number> Stencil<'_, T> {
     }
 
     /// Adds the second derivative along y (this stencil), then the one along z.
-    fn both(&self, z: &Self, f: &[T], tile: &Tile, out: Part<'_, '_, T>) {
+    fn both(&self, z: &Self, f: &[T], tile: &Tile, out: TilePart<'_, '_, T>) {
         let Shape3 { nx, ny, .. } = self.shape;
         let (first, len) = (tile.rows.start, tile.rows.len() * nx);
         let at = |j: usize, k: usize| &f[(k * ny + j) * nx..][..len];
@@ -354,8 +354,8 @@ impl<T: Number> Stencil<'_, T> {
         first: usize,
         n: usize,
         at: impl Fn(usize) -> &'f [T],
-        out: Part<'tile, 'out, T>,
-    ) -> Option<Part<'tile, 'out, T>>
+        out: TilePart<'tile, 'out, T>,
+    ) -> Option<TilePart<'tile, 'out, T>>
     where
         T: 'f,
     {
@@ -394,7 +394,7 @@ impl<T: Number> Stencil<'_, T> {
         p: usize,
         at: impl Fn(usize) -> &'f [T],
         len: usize,
-        mut out: Part<'_, '_, T>,
+        mut out: TilePart<'_, '_, T>,
     ) where
         T: 'f,
     {
@@ -468,7 +468,7 @@ impl<T: Number> Stencil<'_, T> {
     }
 
     /// The central stencil. `at(m)` is the slice m points ahead, as long as `out`.
-    fn central<'f, P: Put>(&self, at: impl Fn(isize) -> &'f [T], out: Part<'_, '_, T>)
+    fn central<'f, P: Put>(&self, at: impl Fn(isize) -> &'f [T], out: TilePart<'_, '_, T>)
     where
         T: 'f,
     {
@@ -483,7 +483,7 @@ impl<T: Number> Stencil<'_, T> {
     fn central_of<'f, P: Put, const R: usize>(
         &self,
         at: impl Fn(isize) -> &'f [T],
-        out: Part<'_, '_, T>,
+        out: TilePart<'_, '_, T>,
     ) where
         T: 'f,
     {
@@ -507,7 +507,7 @@ impl<T: Number> Stencil<'_, T> {
         if len > 2 * radius {
             let inner = len - 2 * radius;
             let at = |m: isize| &f[radius.wrapping_add_signed(m)..][..inner];
-            self.central::<P>(at, Part::Here(&mut out[radius..][..inner]));
+            self.central::<P>(at, TilePart::Here(&mut out[radius..][..inner]));
         }
         match radius {
             1 => self.ends_of::<P, 1>(f, out),

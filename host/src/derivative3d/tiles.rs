@@ -52,7 +52,7 @@ pub(super) struct Tile {
 }
 
 /// Some points of a tile, for one output.
-pub(super) enum Part<'tile, 'out, T> {
+pub(super) enum TilePart<'tile, 'out, T> {
     /// The points themselves; values are stored with ordinary stores.
     Here(&'tile mut [T]),
     /// The points are written once, with non-temporal stores, and never read. All operations before
@@ -64,7 +64,7 @@ pub(super) enum Part<'tile, 'out, T> {
     },
 }
 
-impl<'out, T: InVectors> Part<'_, 'out, T> {
+impl<'out, T: InVectors> TilePart<'_, 'out, T> {
     /// The memory for intermediate values.
     pub(super) fn draft(&mut self) -> &mut [T] {
         match self {
@@ -74,8 +74,8 @@ impl<'out, T: InVectors> Part<'_, 'out, T> {
     }
 
     /// The same points, for an operation before the last.
-    pub(super) fn begin(&mut self) -> Part<'_, 'out, T> {
-        Part::Here(self.draft())
+    pub(super) fn begin(&mut self) -> TilePart<'_, 'out, T> {
+        TilePart::Here(self.draft())
     }
 
     /// Copies the scratch to the points.
@@ -246,7 +246,7 @@ pub(super) fn for_each_tile<'out, T: InVectors, const N: usize>(
     march: March,
     stores: Stores,
     mut outputs: [&'out mut [T]; N],
-    work: impl Fn(&Tile, [Part<'_, 'out, T>; N]) + Sync,
+    work: impl Fn(&Tile, [TilePart<'_, 'out, T>; N]) + Sync,
 ) {
     let bytes = shape.nx * shape.ny * shape.nz * size_of::<T>();
     let written = bytes.saturating_mul(N);
@@ -276,7 +276,7 @@ fn each_of_task<'out, T: InVectors, const N: usize>(
     deal: &Deal,
     drafts: &mut Drafts<T, N>,
     task: impl IntoIterator<Item = Rows<'out, T, N>>,
-    work: &impl Fn(&Tile, [Part<'_, 'out, T>; N]),
+    work: &impl Fn(&Tile, [TilePart<'_, 'out, T>; N]),
 ) {
     let Shape3 { nx, ny, nz } = deal.shape;
     let tile_rows = deal.tile_rows;
@@ -298,12 +298,12 @@ fn each_of_task<'out, T: InVectors, const N: usize>(
                     let points = parts.each_mut().map(|parts| {
                         let out = parts.next().unwrap_or_default();
                         match drafts.next() {
-                            Some(draft) => Part::Past {
+                            Some(draft) => TilePart::Past {
                                 draft: &mut draft[..out.len()],
                                 out,
                                 stream,
                             },
-                            None => Part::Here(out),
+                            None => TilePart::Here(out),
                         }
                     });
                     work(&tile, points);

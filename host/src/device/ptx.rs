@@ -83,14 +83,14 @@ fn capability_of(target: &str) -> Option<ComputeCapability> {
 
 /// A part of a PTX module that is a module by itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Part {
+pub(super) struct Submodule {
     pub(super) text: Cow<'static, str>,
     /// The entry points and variables that it defines; empty for the whole module, which defines
     /// all of them.
     pub(super) defines: Vec<String>,
 }
 
-impl Part {
+impl Submodule {
     /// The whole module as one part.
     pub(super) const fn whole(text: Cow<'static, str>) -> Self {
         Self {
@@ -109,8 +109,8 @@ impl Part {
 ///
 /// Kernels that share a variable stay in one part, so that the variable exists only once. If the
 /// PTX does not have the form that LLVM produces for kernels without calls, the module stays whole.
-pub(super) fn parts(text: &'static str) -> Vec<Part> {
-    split(text).unwrap_or_else(|| vec![Part::whole(Cow::Borrowed(text))])
+pub(super) fn parts(text: &'static str) -> Vec<Submodule> {
+    split(text).unwrap_or_else(|| vec![Submodule::whole(Cow::Borrowed(text))])
 }
 
 /// An item at the top level of a module: an entry point or a variable.
@@ -129,7 +129,7 @@ enum ItemKind {
     Variable,
 }
 
-fn split(text: &str) -> Option<Vec<Part>> {
+fn split(text: &str) -> Option<Vec<Submodule>> {
     let (header, items) = items(text)?;
     // For each name of a variable, its item.
     let variables: HashMap<&str, usize> = items
@@ -193,7 +193,7 @@ fn split(text: &str) -> Option<Vec<Part>> {
             text.push_str(items[at].text);
         }
         text.push('\n');
-        Part {
+        Submodule {
             text: Cow::Owned(text),
             defines: members().map(|at| items[at].name.to_owned()).collect(),
         }
@@ -367,7 +367,7 @@ tex.2d.v4.f32.f32 {%r1, unused0, unused1, unused2}, [%rd1, {%f1, %f2}];
 }
 ";
 
-    fn defined(parts: &[Part]) -> Vec<Vec<&str>> {
+    fn defined(parts: &[Submodule]) -> Vec<Vec<&str>> {
         parts
             .iter()
             .map(|part| part.defines.iter().map(String::as_str).collect())
@@ -422,7 +422,11 @@ tex.2d.v4.f32.f32 {%r1, unused0, unused1, unused2}, [%rd1, {%f1, %f2}];
             "{",
         ] {
             let text = with(line);
-            assert_eq!(parts(text), [Part::whole(Cow::Borrowed(text))], "{line}");
+            assert_eq!(
+                parts(text),
+                [Submodule::whole(Cow::Borrowed(text))],
+                "{line}"
+            );
         }
         assert_eq!(parts("no ptx at all").len(), 1);
     }

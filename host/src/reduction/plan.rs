@@ -690,7 +690,7 @@ impl<T: Number> Plan<T> {
         values: &Buffer<T>,
         result: &mut Buffer<u64>,
     ) -> Result<(), Error> {
-        self.single_pass.place(Extremum::Min, values, result)
+        self.single_pass.arg_extremum(Extremum::Min, values, result)
     }
 
     /// Writes the index of the first greatest element to `result`, a buffer of one element.
@@ -703,7 +703,7 @@ impl<T: Number> Plan<T> {
         values: &Buffer<T>,
         result: &mut Buffer<u64>,
     ) -> Result<(), Error> {
-        self.single_pass.place(Extremum::Max, values, result)
+        self.single_pass.arg_extremum(Extremum::Max, values, result)
     }
 
     /// Writes the dot product to `result`, a buffer of one element.
@@ -824,7 +824,7 @@ impl<T: Number> Plan<T> {
     fn position(&mut self, extremum: Extremum, values: &Buffer<T>) -> Result<u64, Error> {
         let (device, single_pass) = (self.device().clone(), &mut self.single_pass);
         read(&mut self.place, &device, |to| {
-            single_pass.place(extremum, values, to)
+            single_pass.arg_extremum(extremum, values, to)
         })
     }
 }

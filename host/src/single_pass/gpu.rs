@@ -217,7 +217,7 @@ macro_rules! single_pass {
                     Reduce::Dot { x, y, result } => {
                         launch!($dot, ready, [x, y] of $dot_type, (), result of $product)
                     }
-                    Reduce::Place { extremum, values, result } => {
+                    Reduce::ArgExtremum { extremum, values, result } => {
                         let mask: $key = match extremum {
                             Extremum::Min => $min_mask,
                             Extremum::Max => $max_mask,

@@ -129,13 +129,13 @@ impl<T: SinglePassKernels> SinglePass<T> {
     }
 
     /// Finds the index of the first extreme element.
-    pub(crate) fn place(
+    pub(crate) fn arg_extremum(
         &mut self,
         extremum: Extremum,
         values: &Buffer<T>,
         result: &mut Buffer<u64>,
     ) -> Result<(), Error> {
-        self.run(Reduce::Place {
+        self.run(Reduce::ArgExtremum {
             extremum,
             values,
             result,

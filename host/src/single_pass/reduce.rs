@@ -30,7 +30,7 @@ pub enum Reduce<'a, T: Element + Port> {
         result: &'a mut Buffer<T::Product>,
     },
     /// The index of an extreme element.
-    Place {
+    ArgExtremum {
         extremum: Extremum,
         values: &'a Buffer<T>,
         result: &'a mut Buffer<u64>,
@@ -49,7 +49,7 @@ impl<'a, T: Element + Port> Reduce<'a, T> {
             Self::Elements { operation, .. } => operation.full_name(),
             Self::Moment { moment, .. } => moment.full_name(),
             Self::Dot { .. } => "reduction: dot",
-            Self::Place { extremum, .. } => extremum.full_name(),
+            Self::ArgExtremum { extremum, .. } => extremum.full_name(),
         }
     }
 
@@ -59,7 +59,7 @@ impl<'a, T: Element + Port> Reduce<'a, T> {
             Self::Elements { values, .. }
             | Self::Moment { values, .. }
             | Self::Dot { x: values, .. }
-            | Self::Place { values, .. } => values,
+            | Self::ArgExtremum { values, .. } => values,
         }
     }
 
@@ -69,7 +69,7 @@ impl<'a, T: Element + Port> Reduce<'a, T> {
             Self::Elements { .. } => size_of::<T>(),
             Self::Moment { .. } => size_of::<f64>(),
             Self::Dot { .. } => size_of::<T::Product>(),
-            Self::Place { .. } => size_of::<T>() + size_of::<u64>(),
+            Self::ArgExtremum { .. } => size_of::<T>() + size_of::<u64>(),
         }
     }
 
@@ -95,7 +95,7 @@ impl<'a, T: Element + Port> Reduce<'a, T> {
                     });
                 }
             }
-            Self::Place { result, .. } => one_element(device, operation, result)?,
+            Self::ArgExtremum { result, .. } => one_element(device, operation, result)?,
         }
         if !self.values().is_empty() {
             return Ok(Some(Checked(self)));
@@ -107,7 +107,7 @@ impl<'a, T: Element + Port> Reduce<'a, T> {
                 ..
             } => result.fill(T::zeroed())?,
             Self::Dot { result, .. } => result.fill(T::Product::zeroed())?,
-            Self::Elements { .. } | Self::Moment { .. } | Self::Place { .. } => {
+            Self::Elements { .. } | Self::Moment { .. } | Self::ArgExtremum { .. } => {
                 return Err(Error::EmptyInput { operation });
             }
         }
@@ -167,7 +167,7 @@ impl<'a, T: Element + Port> Checked<'a, T> {
                 let total = T::dot(x.as_host_slice()?, y.as_host_slice()?);
                 result.as_host_mut_slice()?[0] = total;
             }
-            Reduce::Place {
+            Reduce::ArgExtremum {
                 extremum,
                 values,
                 result,

@@ -23,7 +23,7 @@ pub(super) fn length(what: &'static str, required: usize, given: usize) -> Resul
 
 /// A plan's stencil, in the form that kernels take.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Line<'a, T: Element> {
+pub(super) struct KernelStencil<'a, T: Element> {
     pub form: Form,
     /// From 1 to 8.
     pub radius: u32,
@@ -39,7 +39,7 @@ pub(super) struct Line<'a, T: Element> {
 /// launched on them. Only the check can make this type.
 #[derive(Debug)]
 pub struct Checked<'a, T: Element> {
-    line: Line<'a, T>,
+    line: KernelStencil<'a, T>,
     input: &'a Buffer<T>,
     output: &'a mut Buffer<T>,
 }
@@ -50,7 +50,7 @@ impl<'a, T: Element> Checked<'a, T> {
     /// [`Error::LengthMismatch`] and [`Error::DeviceMismatch`] for buffers that do not fit.
     pub(super) fn new(
         device: &Device,
-        line: Line<'a, T>,
+        line: KernelStencil<'a, T>,
         input: &'a Buffer<T>,
         output: &'a mut Buffer<T>,
     ) -> Result<Self, Error> {
@@ -67,7 +67,7 @@ impl<'a, T: Element> Checked<'a, T> {
     }
 
     /// The stencil to compute.
-    pub(super) const fn line(&self) -> Line<'a, T> {
+    pub(super) const fn line(&self) -> KernelStencil<'a, T> {
         self.line
     }
 

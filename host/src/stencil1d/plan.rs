@@ -1,6 +1,6 @@
 //! Plans a line stencil on a device.
 
-use super::check::{self, Checked, Line, OPERATION};
+use super::check::{self, Checked, KernelStencil, OPERATION};
 use super::gpu::Variant;
 use super::stencil::Stencil1d;
 use crate::allocation::zeroed;
@@ -214,7 +214,7 @@ impl<T: Scalar> Plan<T> {
     /// [`Error::LengthMismatch`] and [`Error::DeviceMismatch`] for buffers that do not fit, and the
     /// errors of a launch.
     pub fn apply(&self, input: &Buffer<T>, output: &mut Buffer<T>) -> Result<(), Error> {
-        let line = Line {
+        let line = KernelStencil {
             form: self.stencil.form,
             radius: self.stencil.radius as u32,
             coefficients: &self.stencil.coefficients,

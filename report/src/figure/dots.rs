@@ -18,7 +18,7 @@ struct Dot {
 }
 
 /// The line of a kernel.
-struct Line {
+struct KernelDots {
     /// The family's number and name.
     family: (usize, String),
     label: String,
@@ -29,7 +29,7 @@ struct Line {
     value: String,
 }
 
-impl Line {
+impl KernelDots {
     fn new(timed: Timed<'_>, dots: Vec<Dot>, value: String) -> Self {
         let (place, name) = (timed.place, &timed.place.row.name);
         let family = &place.family.name;
@@ -55,7 +55,7 @@ struct Plot {
     /// Values that the axis always contains.
     always: [f64; 2],
     legend: Vec<Key>,
-    lines: Vec<Line>,
+    lines: Vec<KernelDots>,
 }
 
 const LARGE: f64 = 4.8;
@@ -83,10 +83,10 @@ pub(super) fn limits(record: &Record) -> Outcome<'_> {
         let (limit, fraction) = timed.of_limit()?;
         let dots = timed.baselines().chain([timed]).filter_map(dot).collect();
         let value = format!("{:.0} % {}", 100.0 * fraction, limit.name());
-        Some(Line::new(timed, dots, value))
+        Some(KernelDots::new(timed, dots, value))
     };
     let kernels = record.kernels();
-    let lines: Vec<Line> = kernels.iter().filter_map(line).collect();
+    let lines: Vec<KernelDots> = kernels.iter().filter_map(line).collect();
     if lines.is_empty() {
         return Err(LeftOut::new(TITLE, "no limit was measured in this run"));
     }
@@ -130,7 +130,7 @@ pub(super) fn ratios(record: &Record) -> Vec<Outcome<'_>> {
 /// The times of kernels over the times of this baseline; `None` where it took no part.
 fn against(record: &Record, baseline: usize) -> Option<Figure<'_>> {
     let name = &record.baselines[baseline].name;
-    let lines: Vec<Line> = record
+    let lines: Vec<KernelDots> = record
         .kernels()
         .iter()
         .filter_map(|it| compared(it, baseline))
@@ -168,7 +168,7 @@ fn against(record: &Record, baseline: usize) -> Option<Figure<'_>> {
 }
 
 /// A kernel, at all of its sizes, against this baseline.
-fn compared(sizes: &[Timed<'_>], baseline: usize) -> Option<Line> {
+fn compared(sizes: &[Timed<'_>], baseline: usize) -> Option<KernelDots> {
     let (mut dots, mut largest) = (Vec::new(), None);
     for (index, timed) in sizes.iter().enumerate() {
         let other = timed
@@ -218,15 +218,15 @@ fn compared(sizes: &[Timed<'_>], baseline: usize) -> Option<Line> {
             );
             ((1.0 - ratio.spread).max(0.01), 1.0 + ratio.spread, why)
         });
-    Some(Line {
+    Some(KernelDots {
         band,
-        ..Line::new(timed, dots, value)
+        ..KernelDots::new(timed, dots, value)
     })
 }
 
 impl Plot {
     fn figure<'a>(self, slug: &str, title: &str, caption: &str) -> Figure<'a> {
-        let line = |line: &Line| format!("{} {}: {}", line.family.1, line.label, line.value);
+        let line = |line: &KernelDots| format!("{} {}: {}", line.family.1, line.label, line.value);
         let listed: Vec<String> = self.lines.iter().map(line).collect();
         let (what, count) = (self.x_label, listed.len());
         Figure {

@@ -66,7 +66,7 @@ pub struct ScalingRow {
     pub field_bytes: u64,
     /// A small part of the problem without messages, on one rank.
     #[serde(default)]
-    pub part: Option<Part>,
+    pub part: Option<TimedPart>,
     /// How the halo of a rank changes with the number of ranks.
     pub halo: Halo,
     /// Whether the result has the bits of one rank; `None` where that was not computed.
@@ -75,7 +75,7 @@ pub struct ScalingRow {
 
 /// A part of a problem, computed without messages.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Part {
+pub struct TimedPart {
     /// Its fraction of the whole.
     pub share: f64,
     /// The median time.

@@ -289,7 +289,7 @@ pub(super) fn page(record: &ScalingRecord) -> String {
 
 /// A line of comma-separated values: a measurement or a prediction.
 #[derive(Debug, Serialize)]
-struct Line<'a> {
+struct CsvLine<'a> {
     family: &'a str,
     size: &'a str,
     problem: &'a str,
@@ -307,7 +307,7 @@ struct Line<'a> {
 }
 
 pub(super) fn csv(record: &ScalingRecord) -> Result<String, Error> {
-    let measured = record.rows.iter().map(|row| Line {
+    let measured = record.rows.iter().map(|row| CsvLine {
         family: &row.family,
         size: &row.size,
         problem: &row.problem,
@@ -326,7 +326,7 @@ pub(super) fn csv(record: &ScalingRecord) -> Result<String, Error> {
     let modelled = record.alone().flat_map(|alone| {
         ranks.iter().filter_map(move |&ranks| {
             let (one, all) = (record.model(alone, 1)?, record.model(alone, ranks)?);
-            Some(Line {
+            Some(CsvLine {
                 family: &alone.family,
                 size: &alone.size,
                 problem: if ranks == 1 { &alone.problem } else { "" },

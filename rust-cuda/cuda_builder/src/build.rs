@@ -145,10 +145,11 @@ impl CudaBuilder {
                 // The message names files in it.
                 work.keep();
                 if let CudaBuilderError::StepFailed {
-                    place: Some(place), ..
+                    function: Some(function),
+                    ..
                 } = &mut error
                 {
-                    place.line = link::line_of(&place.function, &sources);
+                    function.line = link::line_of(&function.name, &sources);
                 }
                 return Err(error);
             }

@@ -96,13 +96,13 @@ pub enum CudaBuilderError {
     /// One of the steps after compilation failed.
     #[error(
         "{step} failed{} on `{}` ({status}):\n{stderr}\nThe command was: {command}",
-        .place.as_ref().map_or_else(String::new, ToString::to_string), .file.display()
+        .function.as_ref().map_or_else(String::new, ToString::to_string), .file.display()
     )]
     StepFailed {
         /// What was being done.
         step: &'static str,
         /// Where in the program, if the tool said so.
-        place: Option<Box<Place>>,
+        function: Option<Box<Function>>,
         /// The file it was done to; it is kept.
         file: PathBuf,
         /// How the tool ended.
@@ -184,18 +184,18 @@ impl CudaBuilderError {
 /// A function of the program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Place {
+pub struct Function {
     /// The function, or the kernel, that the tool stopped at: `my_crate::my_function`.
-    pub function: String,
+    pub name: String,
     /// The file and the line where it is defined, when the sources have one function of that
     /// name.
     pub line: Option<(PathBuf, usize)>,
 }
 
 /// ` in the function f, src/lib.rs:7`.
-impl fmt::Display for Place {
+impl fmt::Display for Function {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, " in the function `{}`", self.function)?;
+        write!(f, " in the function `{}`", self.name)?;
         if let Some((file, line)) = &self.line {
             write!(f, ", {}:{line},", file.display())?;
         }

@@ -60,4 +60,4 @@ mod wrapper;
 pub use arch::{NvvmArch, UnknownArch};
 pub use build::Ptx;
 pub use builder::{CudaBuilder, DebugInfo, EmitOption};
-pub use error::{CudaBuilderError, IrError, MissingTool, Place};
+pub use error::{CudaBuilderError, Function, IrError, MissingTool};

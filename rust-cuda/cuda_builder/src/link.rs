@@ -16,7 +16,7 @@ use std::process::Command;
 use crate::archive;
 use crate::builder::CudaBuilder;
 use crate::cargo::Built;
-use crate::error::{CudaBuilderError, Place};
+use crate::error::{CudaBuilderError, Function};
 use crate::ir::{self, module::Module};
 use crate::tools::{Toolchain, describe};
 
@@ -275,12 +275,7 @@ fn run(step: &'static str, command: &mut Command, file: &Path) -> Result<(), Cud
     let stderr = String::from_utf8_lossy(&output.stderr);
     Err(CudaBuilderError::StepFailed {
         step,
-        place: failed_function(&stderr).map(|function| {
-            Box::new(Place {
-                function,
-                line: None,
-            })
-        }),
+        function: failed_function(&stderr).map(|name| Box::new(Function { name, line: None })),
         file: file.to_owned(),
         status: output.status.to_string(),
         stderr: without_stack_dump(&stderr).to_owned(),

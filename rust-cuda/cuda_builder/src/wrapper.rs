@@ -100,7 +100,7 @@ pub(crate) fn compile(
     if !output.status.success() {
         return Err(CudaBuilderError::StepFailed {
             step: "compiling the rustc wrapper",
-            place: None,
+            function: None,
             file: source,
             status: output.status.to_string(),
             stderr: String::from_utf8_lossy(&output.stderr).into_owned(),

@@ -38,10 +38,10 @@ impl fmt::Display for SourceLine {
     }
 }
 
-/// The place of a finding, and its run.
+/// The thread and the line of a finding, and its run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Place {
+pub struct Origin {
     /// The kernel's name, from the launch configuration.
     pub kernel: &'static str,
     /// Index of the block, where one is known to be concerned.
@@ -56,7 +56,7 @@ pub struct Place {
     pub poison: Poison,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "kernel `{}`", self.kernel)?;
         if let Some([x, y, z]) = self.block {
@@ -232,7 +232,7 @@ pub enum Diagnosis {
     )]
     BarrierDivergence {
         /// The first thread that waits, and its barrier.
-        at: Box<Place>,
+        at: Box<Origin>,
         /// The form of the barrier.
         form: &'static str,
         /// The number of threads that wait at that barrier.
@@ -252,7 +252,7 @@ pub enum Diagnosis {
     )]
     WarpDivergence {
         /// The first lane that waits.
-        at: Box<Place>,
+        at: Box<Origin>,
         /// The operation it waits in.
         operation: &'static str,
         /// The mask it gave.
@@ -268,7 +268,7 @@ pub enum Diagnosis {
     #[error("{at}: {operation} with mask {mask:#010x}, which leaves out the calling lane, {lane}")]
     NotInMask {
         /// The thread.
-        at: Box<Place>,
+        at: Box<Origin>,
         /// The operation.
         operation: &'static str,
         /// The mask.
@@ -288,7 +288,7 @@ pub enum Diagnosis {
     )]
     ShuffleSource {
         /// The reading thread.
-        at: Box<Place>,
+        at: Box<Origin>,
         /// Its lane.
         lane: u32,
         /// The lane it reads from.
@@ -307,7 +307,7 @@ pub enum Diagnosis {
     )]
     OutOfBounds {
         /// The thread and, where the program has debug information, the line.
-        at: Box<Place>,
+        at: Box<Origin>,
         /// Read or write.
         access: Access,
         /// The nearest memory.
@@ -328,7 +328,7 @@ pub enum Diagnosis {
     )]
     CanaryOverwritten {
         /// The position; the thread is unknown.
-        at: Box<Place>,
+        at: Box<Origin>,
         /// The nearest memory.
         memory: MemoryName,
         /// Index of the element overwritten.
@@ -341,7 +341,7 @@ pub enum Diagnosis {
     #[error("{at}: {access} of {memory}, which has been freed (byte {offset})")]
     UseAfterFree {
         /// The thread.
-        at: Box<Place>,
+        at: Box<Origin>,
         /// Read or write.
         access: Access,
         /// The freed buffer.
@@ -354,7 +354,7 @@ pub enum Diagnosis {
     #[error("{at}: {access} at {}", wild(*address))]
     WildAccess {
         /// The thread.
-        at: Box<Place>,
+        at: Box<Origin>,
         /// Read or write.
         access: Access,
         /// The address, where the platform says. (x86-64 does not for addresses
@@ -366,7 +366,7 @@ pub enum Diagnosis {
     #[error("{at}: stack overflow: a thread has {stack_bytes} bytes of stack")]
     StackOverflow {
         /// The thread.
-        at: Box<Place>,
+        at: Box<Origin>,
         /// The value of [`Options::stack_bytes`](crate::Options::stack_bytes).
         stack_bytes: usize,
     },
@@ -375,7 +375,7 @@ pub enum Diagnosis {
     #[error("{at}: shared memory: {what} brings the block to {needed} bytes, the limit is {limit}")]
     SharedMemoryLimit {
         /// The thread that requested the memory.
-        at: Box<Place>,
+        at: Box<Origin>,
         /// The array, or the dynamic part.
         what: String,
         /// Bytes needed in all.
@@ -388,7 +388,7 @@ pub enum Diagnosis {
     #[error("{at}: {operation}: {reason}")]
     InvalidOperation {
         /// The thread.
-        at: Box<Place>,
+        at: Box<Origin>,
         /// The operation.
         operation: &'static str,
         /// The mistake, and the requirement.
@@ -399,7 +399,7 @@ pub enum Diagnosis {
     #[error("{at}: panicked: {message}")]
     Panic {
         /// The thread and the line of the panic.
-        at: Box<Place>,
+        at: Box<Origin>,
         /// The panic's message.
         message: String,
     },
@@ -408,14 +408,14 @@ pub enum Diagnosis {
     #[error("{at}: trap")]
     Trap {
         /// The thread.
-        at: Box<Place>,
+        at: Box<Origin>,
     },
 
     /// The kernel does not end.
     #[error("{at}: still running at {limit}; the kernel may never end")]
     NeverEnds {
         /// The thread that reached the limit.
-        at: Box<Place>,
+        at: Box<Origin>,
         /// The limit.
         limit: Limit,
     },
@@ -511,7 +511,7 @@ pub enum Diagnosis {
 #[non_exhaustive]
 pub struct RacingAccess {
     /// The thread and, where the program has debug information, the line.
-    pub at: Place,
+    pub at: Origin,
     /// Read or write; a write may also have read.
     pub access: Access,
     /// Whether it is an atomic access.
@@ -598,9 +598,9 @@ impl fmt::Display for Value<'_> {
 }
 
 impl Diagnosis {
-    /// The place. `None` for findings about a whole launch.
+    /// Where it was found. `None` for findings about a whole launch.
     #[must_use]
-    pub fn place(&self) -> Option<&Place> {
+    pub fn origin(&self) -> Option<&Origin> {
         match self {
             Self::BarrierDivergence { at, .. }
             | Self::WarpDivergence { at, .. }
@@ -635,7 +635,7 @@ impl Diagnosis {
             | Self::DataRace { kernel, .. }
             | Self::PossibleDataRace { kernel, .. }
             | Self::OutOfMemory { kernel, .. } => kernel,
-            other => other.place().map_or("", |place| place.kernel),
+            other => other.origin().map_or("", |origin| origin.kernel),
         }
     }
 

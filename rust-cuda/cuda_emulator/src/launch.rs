@@ -11,7 +11,7 @@ use crate::config::{
     Blocks, LaunchConfig, MAX_THREADS_PER_BLOCK, Options, RESIDENT_THREADS_MAX, Report,
     SHARED_LIMIT_OPT_IN, ThreadOrder,
 };
-use crate::diagnosis::{Diagnosis, Place};
+use crate::diagnosis::{Diagnosis, Origin};
 use crate::here::HERE;
 use crate::memory::{DeviceMemory, Turn};
 use crate::race::{Trace, watching};
@@ -465,7 +465,7 @@ fn check_buffers(launch: &Launch<'_>) -> Option<Diagnosis> {
         first.get_or_insert_with(|| {
             let memory = record.name();
             Diagnosis::CanaryOverwritten {
-                at: Box::new(Place {
+                at: Box::new(Origin {
                     kernel: launch.config.kernel,
                     block: None,
                     thread: None,

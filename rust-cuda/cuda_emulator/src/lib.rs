@@ -235,7 +235,7 @@ pub use config::{
     SHARED_LIMIT_DEFAULT, SHARED_LIMIT_OPT_IN, ThreadOrder, WARP_SIZE,
 };
 pub use diagnosis::{
-    Access, Diagnosis, Difference, Doing, Limit, MemoryKind, MemoryName, Place, RacingAccess,
+    Access, Diagnosis, Difference, Doing, Limit, MemoryKind, MemoryName, Origin, RacingAccess,
     SourceLine, SourceMissing,
 };
 pub use launch::{LaunchLock, launch, parallelism};

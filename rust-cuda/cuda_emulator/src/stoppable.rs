@@ -30,7 +30,7 @@ const TRIES: usize = 16;
 
 /// The code in which a signal has found a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum Interrupted {
     /// In harmless code, called from harmless code only.
     Harmless,
     /// In a call that may hold a lock, from harmless code.
@@ -45,8 +45,8 @@ pub(crate) enum Place {
 /// recursion may continue in place of returning.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Position {
-    pub place: Place,
-    /// Whether the call of [`Place::Within`] is part of a recursion: the code that holds the lock
+    pub place: Interrupted,
+    /// Whether the call of [`Interrupted::Within`] is part of a recursion: the code that holds the lock
     /// may be inlined into the recursive function.
     pub recurs: bool,
     /// The innermost call, unless it is part of a recursion or its return address cannot be found.
@@ -71,7 +71,7 @@ pub(crate) fn position(
     // The state of the frame before the current one.
     let mut before = None;
     // According to the outermost frame so far that may hold a lock.
-    let mut place = Place::Harmless;
+    let mut place = Interrupted::Harmless;
     let mut all_known = true;
     let mut whole = false;
     // The return addresses of the innermost call and of the one inside it, and whether another
@@ -104,7 +104,7 @@ pub(crate) fn position(
                 *recurs |= *of == address;
             }
             if last == HOLDS_LOCKS {
-                place = call.map_or(Place::Hidden, Place::Within);
+                place = call.map_or(Interrupted::Hidden, Interrupted::Within);
                 within = Some((address, false));
             }
             if innermost.is_none() {
@@ -120,7 +120,7 @@ pub(crate) fn position(
         place: if whole && all_known {
             place
         } else {
-            Place::Unknown
+            Interrupted::Unknown
         },
         recurs: recurs(within),
         innermost: first.filter(|_| !recurs(innermost)),

@@ -269,7 +269,7 @@ fn resident_blocks_are_diagnosed_like_others() {
     })
     .unwrap_err();
     assert!(matches!(diagnosis, Diagnosis::BarrierDivergence { .. }));
-    assert_eq!(diagnosis.place().unwrap().block, Some([5, 0, 0]));
+    assert_eq!(diagnosis.origin().unwrap().block, Some([5, 0, 0]));
     let report = launch(&config(8, 64), &options, &memory, &|| cuda::barrier()).unwrap();
     assert_eq!(report.blocks, 8);
     let diagnosis = launch(&config(1000, 1024), &options, &memory, &|| {}).unwrap_err();

@@ -18,11 +18,11 @@ pub(crate) const REACHED: &str = "HALO_MUTATIONS_REACHED";
 /// A file with its mutations inserted.
 pub(crate) struct Instrumented {
     pub(crate) text: String,
-    places: Vec<Place>,
+    expressions: Vec<Expression>,
 }
 
 /// The position of an expression's mutations in the instrumented text, in bytes.
-struct Place {
+struct Expression {
     whole: Range<usize>,
     /// Each mutation's number and the position of its text.
     mutants: Vec<(u32, Range<usize>)>,
@@ -46,7 +46,7 @@ impl Instrumented {
             text: String::with_capacity(2 * text.len()),
             position: 0,
             open: Vec::new(),
-            places: Vec::new(),
+            expressions: Vec::new(),
         };
         for same in sites.chunk_by(|(_, a), (_, b)| a.range == b.range) {
             let range = &same[0].1.range;
@@ -66,8 +66,8 @@ impl Instrumented {
             }
             // In parentheses: `const { A } || b` at the start of a block would be two statements.
             output.text.push_str("{ (");
-            output.open.push((range.end, output.places.len()));
-            output.places.push(Place {
+            output.open.push((range.end, output.expressions.len()));
+            output.expressions.push(Expression {
                 whole: start..start,
                 mutants,
             });
@@ -76,7 +76,7 @@ impl Instrumented {
         output.copy_to(text.len());
         Self {
             text: output.text,
-            places: output.places,
+            expressions: output.expressions,
         }
     }
 
@@ -85,20 +85,26 @@ impl Instrumented {
     pub(crate) fn to_blame(&self, error: &Range<usize>) -> Vec<u32> {
         let touches = |range: &Range<usize>| range.start < error.end && error.start < range.end;
         let direct: Vec<u32> = self
-            .places
+            .expressions
             .iter()
-            .flat_map(|place| &place.mutants)
+            .flat_map(|expression| &expression.mutants)
             .filter(|(_, range)| touches(range))
             .map(|&(number, _)| number)
             .collect();
         if !direct.is_empty() {
             return direct;
         }
-        self.places
+        self.expressions
             .iter()
-            .filter(|place| touches(&place.whole))
-            .min_by_key(|place| place.whole.len())
-            .map(|place| place.mutants.iter().map(|&(number, _)| number).collect())
+            .filter(|expression| touches(&expression.whole))
+            .min_by_key(|expression| expression.whole.len())
+            .map(|expression| {
+                expression
+                    .mutants
+                    .iter()
+                    .map(|&(number, _)| number)
+                    .collect()
+            })
             .unwrap_or_default()
     }
 }
@@ -108,9 +114,9 @@ struct Output<'a> {
     text: String,
     /// The length of the source that has been copied.
     position: usize,
-    /// The expressions that have begun and not ended: their ends, and their places.
+    /// The expressions that have begun and not ended: their ends, and their indices in `expressions`.
     open: Vec<(usize, usize)>,
-    places: Vec<Place>,
+    expressions: Vec<Expression>,
 }
 
 impl Output<'_> {
@@ -121,14 +127,14 @@ impl Output<'_> {
 
     /// Ends the open expressions that end at or before `limit`.
     fn close_until(&mut self, limit: usize) {
-        while let Some(&(end, place)) = self.open.last() {
+        while let Some(&(end, expression)) = self.open.last() {
             if end > limit {
                 break;
             }
             self.open.pop();
             self.copy_to(end);
             self.text.push_str(") })");
-            self.places[place].whole.end = self.text.len();
+            self.expressions[expression].whole.end = self.text.len();
         }
     }
 }

@@ -23,7 +23,7 @@ pub(crate) struct Known {
 
 /// A line of the file.
 #[derive(Serialize, Deserialize)]
-struct Line {
+struct Reached {
     /// A hash of the workspace and of the compiled mutations.
     tree: String,
     trial: String,
@@ -34,16 +34,17 @@ struct Line {
 pub(crate) struct Reach {
     journal: Journal,
     tree: String,
-    earlier: HashMap<String, Line>,
+    earlier: HashMap<String, Reached>,
 }
 
 impl Reach {
     /// Reads the file at `path`; measurements of another workspace or of other mutations are
     /// dropped.
     pub(crate) fn open(path: &Path, tree: String) -> Result<Self, Error> {
-        let lines = journal::lines::<Line>(path).into_iter();
+        let lines = journal::lines::<Reached>(path).into_iter();
         let lines = lines.filter(|line| line.tree == tree);
-        let earlier: HashMap<String, Line> = lines.map(|line| (line.trial.clone(), line)).collect();
+        let earlier: HashMap<String, Reached> =
+            lines.map(|line| (line.trial.clone(), line)).collect();
         Ok(Self {
             journal: Journal::with(path, earlier.values())?,
             tree,
@@ -57,7 +58,7 @@ impl Reach {
     }
 
     pub(crate) fn add(&self, trial: &str, known: &Known) -> Result<(), Error> {
-        self.journal.add(&Line {
+        self.journal.add(&Reached {
             tree: self.tree.clone(),
             trial: trial.to_owned(),
             known: known.clone(),

@@ -17,7 +17,7 @@ use crate::error::Error;
 
 /// A line of the file. A later line about the same mutation replaces an earlier one.
 #[derive(Clone, Serialize, Deserialize)]
-struct Line {
+struct Outcome {
     /// The mutation's rank, a hash of its effect and its function.
     mutation: String,
     /// A hash of its file's code.
@@ -30,7 +30,7 @@ struct Line {
 /// The file; new outcomes are appended.
 pub(crate) struct Record {
     journal: Journal,
-    earlier: HashMap<String, Line>,
+    earlier: HashMap<String, Outcome>,
     codes: BTreeMap<PathBuf, String>,
     tree: String,
 }
@@ -43,10 +43,10 @@ impl Record {
         codes: BTreeMap<PathBuf, String>,
         tree: String,
     ) -> Result<Self, Error> {
-        let lines = journal::lines::<Line>(path).into_iter();
-        let earlier: HashMap<String, Line> =
+        let lines = journal::lines::<Outcome>(path).into_iter();
+        let earlier: HashMap<String, Outcome> =
             lines.map(|line| (line.mutation.clone(), line)).collect();
-        let mut kept: Vec<&Line> = earlier.values().collect();
+        let mut kept: Vec<&Outcome> = earlier.values().collect();
         kept.sort_by_key(|line| &line.mutation);
         Ok(Self {
             journal: Journal::with(path, kept)?,
@@ -71,7 +71,7 @@ impl Record {
     }
 
     pub(crate) fn add(&self, mutation: &Mutation, fate: &Fate) -> Result<(), Error> {
-        self.journal.add(&Line {
+        self.journal.add(&Outcome {
             mutation: name(mutation),
             code: self.codes[&mutation.path].clone(),
             tree: self.tree.clone(),

@@ -22,7 +22,7 @@ pub(crate) struct Suite {
 
 /// The part of a suite that is run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Part {
+pub(crate) struct Selection {
     /// The test.
     pub(crate) test: String,
     /// The kernel to test, for a test that goes through all of them.
@@ -91,7 +91,12 @@ impl Suite {
     }
 
     /// Runs a part of the suite, up to the first test that fails.
-    pub(crate) fn run(&self, part: &Part, with: With<'_>, limits: Limits) -> Result<Ran, Error> {
+    pub(crate) fn run(
+        &self,
+        part: &Selection,
+        with: With<'_>,
+        limits: Limits,
+    ) -> Result<Ran, Error> {
         let mut command = Command::new(&self.executable);
         command
             .current_dir(&self.folder)
@@ -278,10 +283,10 @@ mod tests {
     /// The outcome of a suite whose program is this shell script.
     fn verdict(script: &str, time: Duration) -> Verdict {
         let limits = Limits { work: LONG, time };
-        run(script, &Part::default(), With::Mutation(7), limits)
+        run(script, &Selection::default(), With::Mutation(7), limits)
     }
 
-    fn run(script: &str, part: &Part, with: With<'_>, limits: Limits) -> Verdict {
+    fn run(script: &str, part: &Selection, with: With<'_>, limits: Limits) -> Verdict {
         let folder = tempfile::tempdir().unwrap();
         let executable = folder.path().join("suite");
         std::fs::write(&executable, format!("#!/bin/sh\n{script}\n")).unwrap();
@@ -352,7 +357,7 @@ mod tests {
             time: LONG,
         };
         let start = Instant::now();
-        let run = |script| run(script, &Part::default(), With::Mutation(7), limits);
+        let run = |script| run(script, &Selection::default(), With::Mutation(7), limits);
         let verdict = run("printf 'test one ... '; while :; do :; done");
         assert_eq!(verdict, Verdict::TimedOut("one".to_owned()));
         let verdict = run("sleep 1; echo 'test one ... ok'");
@@ -384,9 +389,9 @@ mod tests {
             "test \"${SWITCH}-${REACHED}-$HALO_TEST_KERNEL-$HALO_TEST_VERIFY-$*\" = \
              '7------test-threads=1 --exact a::b' && {told}"
         );
-        let mut part = Part {
+        let mut part = Selection {
             test: "a::b".to_owned(),
-            ..Part::default()
+            ..Selection::default()
         };
         let with = With::Mutation(7);
         assert_eq!(run(&all, &part, with, limits), Verdict::Passed(1));

@@ -19,13 +19,13 @@ use serde::{Deserialize, Serialize};
 use super::mutation::{CONFORMANCE, Mutation, UNITS, serves};
 use super::operators::Operator;
 use super::reach::{Known, Reach};
-use super::suite::{Limits, Part, Suite, Verdict, With};
+use super::suite::{Limits, Selection, Suite, Verdict, With};
 use crate::error::Error;
 
 /// A test that mutations are tried on.
 pub(crate) struct Trial {
     suite: Suite,
-    part: Part,
+    part: Selection,
     /// The family whose kernels it tests; `None` where it tests all.
     family: Option<String>,
     /// The source of the kernel that it tests.
@@ -44,7 +44,7 @@ pub(crate) struct Trial {
 }
 
 impl Trial {
-    fn new(name: &str, suite: &Suite, part: Part) -> Self {
+    fn new(name: &str, suite: &Suite, part: Selection) -> Self {
         Self {
             suite: suite.clone(),
             part,
@@ -193,9 +193,9 @@ impl Trials {
         };
         for (name, suite) in suites {
             for test in suite.tests()? {
-                let part = Part {
+                let part = Selection {
                     test,
-                    ..Part::default()
+                    ..Selection::default()
                 };
                 if name != CONFORMANCE || !asks_for_kernels(suite, &part)? {
                     add(Trial {
@@ -206,7 +206,7 @@ impl Trials {
                 }
                 let kernels = registry::entries();
                 for entry in kernels.filter(|entry| families.iter().any(|it| it == entry.family)) {
-                    let part = Part {
+                    let part = Selection {
                         kernel: Some(entry.name.to_owned()),
                         ..part.clone()
                     };
@@ -344,8 +344,8 @@ impl Trials {
 
 /// Whether a test runs once per kernel of the table: it then fails for the name of a kernel that
 /// does not exist. Another test has no trial for each kernel.
-fn asks_for_kernels(suite: &Suite, part: &Part) -> Result<bool, Error> {
-    let nobody = Part {
+fn asks_for_kernels(suite: &Suite, part: &Selection) -> Result<bool, Error> {
+    let nobody = Selection {
         kernel: Some("nobody".to_owned()),
         ..part.clone()
     };

@@ -71,7 +71,7 @@ pub(super) fn open(
     let mut properties = generation::properties(device, generation)?;
     let limits = generation::limits(device)?;
     let (parts, given) = match &source {
-        ptx::Source::Given(text) => (vec![ptx::Part::whole(Cow::Owned(text.clone()))], true),
+        ptx::Source::Given(text) => (vec![ptx::Submodule::whole(Cow::Owned(text.clone()))], true),
         ptx::Source::Embedded => match ptx::embedded_for(generation.capability) {
             Ok(text) => (ptx::parts(text), false),
             Err(lowest) => {

@@ -18,7 +18,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// Code that the driver has not loaded yet.
 pub(super) enum Code {
     /// At least one part; the driver compiles the parts separately.
-    Ptx(Vec<ptx::Part>),
+    Ptx(Vec<ptx::Submodule>),
     /// A complete cubin for this device; both have been checked.
     Cubin(Vec<u8>),
 }
@@ -26,7 +26,7 @@ pub(super) enum Code {
 impl Code {
     /// PTX as a single part.
     pub(super) fn ptx(text: Cow<'static, str>) -> Self {
-        Self::Ptx(vec![ptx::Part::whole(text)])
+        Self::Ptx(vec![ptx::Submodule::whole(text)])
     }
 
     fn parts(&self) -> usize {

@@ -22,12 +22,12 @@ struct Recording {
 pub(super) struct Notes {
     pub(super) counted: Vec<(Tally, u64)>,
     /// All buffers that were exchanged.
-    places: Vec<Place>,
+    places: Vec<ExchangedBuffer>,
 }
 
 /// A buffer that the host exchanged with others, and where its contents are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct ExchangedBuffer {
     /// Its memory before the recording.
     pub(super) before: CUdeviceptr,
     /// Its memory now.
@@ -44,7 +44,7 @@ impl Notes {
         let [buffer, other] = [before, now].map(|address| {
             let at = self.places.iter().position(|place| place.now == address);
             at.unwrap_or_else(|| {
-                self.places.push(Place {
+                self.places.push(ExchangedBuffer {
                     before: address,
                     now: address,
                     bytes,
@@ -58,8 +58,8 @@ impl Notes {
     }
 
     /// The buffers whose contents are needed and have moved since the recording began.
-    pub(super) fn moved(&self) -> Vec<Place> {
-        let has_moved = |place: &&Place| place.is_needed && place.now != place.before;
+    pub(super) fn moved(&self) -> Vec<ExchangedBuffer> {
+        let has_moved = |place: &&ExchangedBuffer| place.is_needed && place.now != place.before;
         self.places.iter().filter(has_moved).copied().collect()
     }
 }

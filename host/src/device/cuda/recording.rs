@@ -20,7 +20,7 @@ use super::core::{Core, copy};
 use super::driver::said;
 use super::handle::CudaDevice;
 use super::loaded::{LoadedModule, Used};
-use super::queue::{Notes, Place};
+use super::queue::{ExchangedBuffer, Notes};
 use crate::device::tally::Tally;
 use crate::{Constants, Error};
 use cuda_loader::sys;
@@ -139,7 +139,7 @@ impl<'a> Capture<'a> {
     fn put_in_place(&self) -> Result<(), Error> {
         let moved = self.device.core.recorder.note(|notes| notes.moved());
         let moved = moved.unwrap_or_default();
-        for Place {
+        for ExchangedBuffer {
             before, now, bytes, ..
         } in &moved
         {
@@ -165,9 +165,11 @@ impl<'a> Capture<'a> {
     fn settle(&self, notes: &Notes) {
         let mut moved = notes.moved();
         // A copy must not overwrite contents that another copy still reads.
-        let is_free = |it: &Place, all: &[Place]| all.iter().all(|other| other.before != it.now);
+        let is_free = |it: &ExchangedBuffer, all: &[ExchangedBuffer]| {
+            all.iter().all(|other| other.before != it.now)
+        };
         while let Some(at) = moved.iter().position(|it| is_free(it, &moved)) {
-            let Place {
+            let ExchangedBuffer {
                 before, now, bytes, ..
             } = moved.swap_remove(at);
             // SAFETY: as in `put_in_place`. A failure means that the driver is shutting down or

@@ -3,7 +3,7 @@
 use super::state::{Block, State, same_site};
 use super::warps::lanes;
 use crate::config::WARP_SIZE;
-use crate::diagnosis::{Access, Diagnosis, Doing, Limit, Place, SourceLine};
+use crate::diagnosis::{Access, Diagnosis, Doing, Limit, Origin, SourceLine};
 use crate::here::{Fault, Site};
 use crate::region::Offset;
 use crate::symbol;
@@ -29,7 +29,7 @@ impl Block<'_> {
                 missing.and_then(|lane| Some((lane, self.doing(base + lane)?)))
             {
                 return Diagnosis::WarpDivergence {
-                    at: Box::new(self.place(Some(t), Some(self.slots[t as usize].site.get()))),
+                    at: Box::new(self.origin(Some(t), Some(self.slots[t as usize].site.get()))),
                     operation: request.operation.name(),
                     mask: request.mask,
                     lane,
@@ -56,7 +56,7 @@ impl Block<'_> {
             .find_map(|t| Some((t, self.doing(t)?)))
             .unwrap_or((first, Doing::Exited));
         Diagnosis::BarrierDivergence {
-            at: Box::new(self.place(Some(first), Some(site))),
+            at: Box::new(self.origin(Some(first), Some(site))),
             form: form.name(),
             waiting: all.filter(here).count() as u32,
             threads: self.threads(),
@@ -85,11 +85,11 @@ impl Block<'_> {
     /// The diagnosis of a fault of `thread`. `stack` is the lowest address of
     /// the thread's stack, where its guard and its reserve are.
     pub fn explain_fault(&self, thread: u32, fault: &Fault, stack: usize) -> Diagnosis {
-        let mut place = self.place(Some(thread), self.accessing.take());
-        if place.line.is_none() {
-            place.line = symbol::line_of_fault(fault);
+        let mut origin = self.origin(Some(thread), self.accessing.take());
+        if origin.line.is_none() {
+            origin.line = symbol::line_of_fault(fault);
         }
-        let at = Box::new(place);
+        let at = Box::new(origin);
         let access = match fault.write {
             Some(true) => Access::Write,
             Some(false) => Access::Read,
@@ -154,21 +154,21 @@ impl Block<'_> {
         message: String,
         line: Option<SourceLine>,
     ) -> Diagnosis {
-        let mut place = self.place(Some(thread), None);
-        place.line = line;
+        let mut origin = self.origin(Some(thread), None);
+        origin.line = line;
         Diagnosis::Panic {
-            at: Box::new(place),
+            at: Box::new(origin),
             message,
         }
     }
 
     pub fn explain_stop(&self, thread: u32, instruction: usize) -> Diagnosis {
-        let mut place = self.place(Some(thread), self.accessing.take());
-        if place.line.is_none() {
-            place.line = symbol::line_of_instruction(instruction);
+        let mut origin = self.origin(Some(thread), self.accessing.take());
+        if origin.line.is_none() {
+            origin.line = symbol::line_of_instruction(instruction);
         }
         Diagnosis::NeverEnds {
-            at: Box::new(place),
+            at: Box::new(origin),
             limit: self.time_limit(),
         }
     }
@@ -183,12 +183,12 @@ impl Block<'_> {
     }
 
     /// The position of the running thread, without its line.
-    pub fn place_of_running(&self) -> Place {
-        self.place(Some(self.running.get()), None)
+    pub fn origin_of_running(&self) -> Origin {
+        self.origin(Some(self.running.get()), None)
     }
 
-    pub(super) fn place(&self, thread: Option<u32>, site: Option<Site>) -> Place {
-        Place {
+    pub(super) fn origin(&self, thread: Option<u32>, site: Option<Site>) -> Origin {
+        Origin {
             kernel: self.launch.config.kernel,
             block: Some(self.index.get()),
             thread: thread.map(|t| self.slots[t as usize].index.get()),

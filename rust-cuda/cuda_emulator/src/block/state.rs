@@ -12,7 +12,7 @@ use corosensei::Yielder;
 use super::arrays::Shared;
 use super::requests::{Copies, Form, WarpOperation, WarpRequest};
 use crate::config::{LaunchConfig, Options, ThreadOrder, WARP_SIZE};
-use crate::diagnosis::{Diagnosis, Limit, Place};
+use crate::diagnosis::{Diagnosis, Limit, Origin};
 use crate::here::{HERE, Here, Running, Site};
 use crate::memory::{DeviceMemory, Textures};
 use crate::race::{Trace, watching};
@@ -211,7 +211,7 @@ impl<'l> Block<'l> {
         for array in &shared.arrays {
             if let Some(Offset(offset)) = pool.region(array.region).check_canaries() {
                 found.get_or_insert_with(|| Diagnosis::CanaryOverwritten {
-                    at: Box::new(self.place(None, None)),
+                    at: Box::new(self.origin(None, None)),
                     memory: array.memory_name(),
                     element: offset.div_euclid(array.align as i64),
                     offset,
@@ -362,8 +362,8 @@ impl<'l> Block<'l> {
         }
     }
 
-    pub(super) fn here(&self, site: Site) -> Box<Place> {
-        Box::new(self.place(Some(self.running.get()), Some(site)))
+    pub(super) fn here(&self, site: Site) -> Box<Origin> {
+        Box::new(self.origin(Some(self.running.get()), Some(site)))
     }
 
     pub(super) fn invalid(&self, site: Site, operation: &'static str, reason: String) -> ! {
@@ -466,7 +466,7 @@ impl<'l> Block<'l> {
 // SAFETY: this is `Block`.
 unsafe impl Running for Block<'_> {
     fn write_place(&self, out: &mut dyn fmt::Write) -> fmt::Result {
-        write!(out, "{}", self.place_of_running())
+        write!(out, "{}", self.origin_of_running())
     }
 
     fn out_of_time(&self) -> bool {

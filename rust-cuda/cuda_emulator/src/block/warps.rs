@@ -154,7 +154,7 @@ impl Block<'_> {
     pub(super) fn missing_source(&self, lane: u32, source: u32, mask: u32) -> Diagnosis {
         let thread = self.warp_base() as u32 + lane;
         Diagnosis::ShuffleSource {
-            at: Box::new(self.place(Some(thread), Some(self.slots[thread as usize].site.get()))),
+            at: Box::new(self.origin(Some(thread), Some(self.slots[thread as usize].site.get()))),
             lane,
             source_lane: source,
             mask,

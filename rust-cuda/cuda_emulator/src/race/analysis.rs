@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use super::decode::{self, Operand};
 use super::trace::{Access, Event, Trace, WIDEST};
 use crate::config::{LaunchConfig, Poison, ThreadOrder};
-use crate::diagnosis::{Access as Kind, Diagnosis, Place, RacingAccess, SourceLine};
+use crate::diagnosis::{Access as Kind, Diagnosis, Origin, RacingAccess, SourceLine};
 use crate::symbol::{self, Manner};
 
 /// The largest numbers of pairs and of events that are examined; the rest
@@ -307,7 +307,7 @@ fn describe(
     let racing = |touch: &Touch<'_>| {
         let access = touch.access;
         RacingAccess {
-            at: Place {
+            at: Origin {
                 kernel: config.kernel,
                 block: Some(config.block_idx(trace.block(access.block))),
                 thread: Some(config.thread_idx(access.thread)),

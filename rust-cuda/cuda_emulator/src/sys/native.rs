@@ -16,7 +16,7 @@ use corosensei::trap::CoroutineTrapHandler;
 use crate::here::{Exit, Fault, HERE, Here};
 #[cfg(traced)]
 use crate::here::{Running, Steps, Watching};
-use crate::stoppable::{self, Place, Position};
+use crate::stoppable::{self, Interrupted, Position};
 
 /// Whether [`Mapping::reserve`] gives memory that faults when touched.
 pub(crate) const GUARDED: bool = true;
@@ -732,9 +732,11 @@ fn end_overflowed_thread(
     let patience = SHORT_PATIENCE * (1 + delays / 8).min(MOST_SHORT_PATIENCES);
     let position = position_when_known(here, context, patience);
     let call = match position.place {
-        Place::Within(call) if !position.recurs => Some(call),
-        Place::Within(_) | Place::Unknown => position.innermost,
-        Place::Harmless | Place::Hidden => return end_thread(trap, context, Exit::Done),
+        Interrupted::Within(call) if !position.recurs => Some(call),
+        Interrupted::Within(_) | Interrupted::Unknown => position.innermost,
+        Interrupted::Harmless | Interrupted::Hidden => {
+            return end_thread(trap, context, Exit::Done);
+        }
     };
     match call {
         Some(call) if delays <= DELAYS => {
@@ -745,7 +747,7 @@ fn end_overflowed_thread(
         #[cfg(traced)]
         None if delays <= DELAYS => {
             let steps = match position.place {
-                Place::Unknown => Steps::Any(1 + delays % STEPS),
+                Interrupted::Unknown => Steps::Any(1 + delays % STEPS),
                 _ => Steps::InLock(STEPS_IN_LOCK),
             };
             here.set_steps(steps);
@@ -759,12 +761,12 @@ fn end_overflowed_thread(
 /// Ends a thread that cannot continue; ends the process, if the thread holds a lock there that
 /// would never be released.
 fn end_within(
-    place: Place,
+    place: Interrupted,
     here: &Here,
     trap: CoroutineTrapHandler<Exit>,
     context: &mut libc::ucontext_t,
 ) {
-    if matches!(place, Place::Within(_) | Place::Hidden) {
+    if matches!(place, Interrupted::Within(_) | Interrupted::Hidden) {
         let mut text = Text::default();
         let said = here.say_overflow(&mut text);
         if said.is_ok() {
@@ -834,7 +836,7 @@ fn position_when_known(
         let position = stoppable::position(pc, &stack, in_runtime);
         let goes_on = cfg!(traced) || position.innermost.is_some();
         let patience = if goes_on { if_it_goes_on } else { PATIENCE };
-        let known = position.place != Place::Unknown;
+        let known = position.place != Interrupted::Unknown;
         if known || waited >= patience || !want_look_up() {
             return position;
         }
@@ -937,13 +939,13 @@ extern "C" fn on_stop(_: c_int, _: *mut libc::siginfo_t, context: *mut c_void) {
             // Unlike a fault this can come between any two instructions; code that could
             // hold a lock is excluded: the emulator's by `interruptible`, and others' by
             // `position`.
-            Place::Harmless => end_thread(trap, context, Exit::Stopped { instruction: pc }),
-            Place::Within(call) => {
+            Interrupted::Harmless => end_thread(trap, context, Exit::Stopped { instruction: pc }),
+            Interrupted::Within(call) => {
                 // SAFETY: the thread has been interrupted within this call.
                 unsafe { here.take_detour(call, end_of_detour()) };
                 here.enter_kernel();
             }
-            Place::Hidden | Place::Unknown => here.enter_kernel(),
+            Interrupted::Hidden | Interrupted::Unknown => here.enter_kernel(),
         }
     });
 }

@@ -13,7 +13,7 @@ fn must_fail(grid: u32, block: u32, kernel: impl Fn() + Sync, check: impl Fn(&Di
     for order in ORDERS {
         let diagnosis = launch(&config(grid, block), &ordered(order), &memory, &kernel)
             .expect_err("the kernel is broken");
-        assert_eq!(diagnosis.place().unwrap().order, order);
+        assert_eq!(diagnosis.origin().unwrap().order, order);
         assert_eq!(diagnosis.kernel(), "kernel");
         check(&diagnosis);
     }
@@ -219,7 +219,7 @@ fn the_failing_block_is_the_first_in_order() {
             }
         })
         .unwrap_err();
-        assert_eq!(diagnosis.place().unwrap().block, Some([123, 0, 0]));
+        assert_eq!(diagnosis.origin().unwrap().block, Some([123, 0, 0]));
     }
 }
 
@@ -261,7 +261,7 @@ fn the_first_failing_block_is_reported_even_if_it_fails_last() {
             assert!(b < 2, "block {b}");
         })
         .unwrap_err();
-        assert_eq!(diagnosis.place().unwrap().block, Some([2, 0, 0]));
+        assert_eq!(diagnosis.origin().unwrap().block, Some([2, 0, 0]));
     }
 }
 

@@ -71,7 +71,7 @@ mod exact {
         };
         let diagnosis = run(&memory, 8, 128, kernel(false)).unwrap_err();
         expect_out_of_bounds(&diagnosis, Access::Write, "output", 1000, 104);
-        assert_eq!(diagnosis.place().unwrap().block, Some([7, 0, 0]));
+        assert_eq!(diagnosis.origin().unwrap().block, Some([7, 0, 0]));
         let text = diagnosis.to_string();
         assert!(
             text.contains("write out of bounds: element 1000 of buffer `output` (1000 elements of 4 bytes), 0 bytes past its end"),
@@ -295,7 +295,7 @@ mod exact {
         });
         line += line!() - 2;
         let diagnosis = diagnosis.unwrap_err();
-        let found = diagnosis.place().unwrap().line.as_ref().unwrap();
+        let found = diagnosis.origin().unwrap().line.as_ref().unwrap();
         assert!(found.file.ends_with("bounds.rs"), "{found}");
         assert_eq!(found.line, line);
     }
@@ -351,7 +351,7 @@ mod exact {
                 cuda::barrier();
             })
             .unwrap_err();
-            assert_eq!(diagnosis.place().unwrap().block, Some([0, 0, 0]));
+            assert_eq!(diagnosis.origin().unwrap().block, Some([0, 0, 0]));
         }
         run(&memory, 16, 64, || cuda::barrier()).unwrap();
     }
