@@ -358,7 +358,7 @@ fn fill_pairs<T: InVectors, S: Simd, const N: usize>(
 
 /// The first `count` vectors of each row.
 #[inline(always)]
-fn first_vectors<T: InVectors, S: Simd, const N: usize>(
+pub(crate) fn first_vectors<T: InVectors, S: Simd, const N: usize>(
     rows: [&[T]; N],
     count: usize,
 ) -> [&[T::Lanes<S>]; N] {
@@ -407,8 +407,9 @@ macro_rules! number {
     ($number:ty, $vector:ident, $lanes:ident, $vectors:ident, $vectors_mut:ident,
      $splat:ident, $add:ident, $sub:ident, $mul:ident, $xor:ident, $mul_add:ident,
      $div:ident, $sqrt:ident, $less:ident, $select:ident, $estimable:ident, $estimated:ident,
-     $sums:ident, $and:ident, $to_bits:ident, $splat_bits:ident, $equal_bits:ident,
-     $first_true:ident, $equal:ident, $and_masks:ident, $not_mask:ident, $quarter:ident) => {
+     $sums:ident, $and:ident, $to_bits:ident, $splat_bits:ident,
+     $first_true:ident, $from_bits:ident, $xor_bits:ident, $add_bits:ident, $sub_bits:ident,
+     $less_bits:ident) => {
         impl Value for $number {
             #[inline(always)]
             fn fused(self, factor: Self, sum: Self) -> Self {
@@ -482,23 +483,31 @@ macro_rules! number {
 
             #[inline(always)]
             fn quarter(self) -> Self {
+                // A number whose quarter is subnormal is less than LEAST.
+                const LEAST: $number = 4.0 * <$number>::MIN_POSITIVE;
+
                 let Self(simd, all) = self;
                 let lanes = size_of::<S::$lanes>() / size_of::<$number>();
-                // The exponent without its two lowest bits: 0 for the four smallest exponents. The
-                // quarters of the three smallest are subnormal.
-                let exponents = <$number>::INFINITY.to_bits() & (<$number>::INFINITY.to_bits() << 2);
-                let bits = simd.$and(simd.$to_bits(all), simd.$splat_bits(exponents));
-                let small = simd.$equal_bits(bits, simd.$splat_bits(0));
-                if simd.$first_true(small) < lanes {
-                    let zero = simd.$equal(all, simd.$splat(0.0));
-                    let small = simd.$and_masks(small, simd.$not_mask(zero));
-                    if simd.$first_true(small) < lanes {
-                        let mut all = [all];
-                        for number in bytemuck::cast_slice_mut(&mut all) {
-                            *number = $quarter(*number);
-                        }
-                        return Self(simd, all[0]);
-                    }
+                let bits = simd.$to_bits(all);
+                // Without the sign, zero is the greatest of the numbers that are one less.
+                let less_one = simd.$sub_bits(simd.$add_bits(bits, bits), simd.$splat_bits(1));
+                let below = simd.$splat_bits(2 * LEAST.to_bits() - 1);
+                if simd.$first_true(simd.$less_bits(less_one, below)) < lanes {
+                    // From LEAST on, numbers lie four times as far apart as subnormal numbers, so
+                    // adding a number to LEAST rounds it as its quarter must be rounded.
+                    let least = simd.$splat(LEAST);
+                    let sign = simd.$and(bits, simd.$splat_bits((-0.0 as $number).to_bits()));
+                    let size = simd.$from_bits(simd.$xor_bits(bits, sign));
+                    let sum = simd.$to_bits(simd.$add(size, least));
+                    let quarter = simd.$sub_bits(sum, simd.$to_bits(least));
+                    let quarter = simd.$from_bits(simd.$xor_bits(quarter, sign));
+                    let small = simd.$less(size, least);
+                    // The product of a small lane would be slow, also if it is not selected.
+                    let finite = simd.$less(size, simd.$splat(<$number>::INFINITY));
+                    let exponents = simd.$splat_bits(2 << (<$number>::MANTISSA_DIGITS - 1));
+                    let others = simd.$from_bits(simd.$sub_bits(bits, exponents));
+                    let others = simd.$select(finite, others, all);
+                    return Self(simd, simd.$select(small, quarter, others));
                 }
                 Self(simd, simd.$mul(all, simd.$splat(0.25)))
             }
@@ -600,12 +609,12 @@ number!(
     and_u32s,
     transmute_u32s_f32s,
     splat_u32s,
-    equal_u32s,
     first_true_m32s,
-    equal_f32s,
-    and_m32s,
-    not_m32s,
-    quarter_f32
+    transmute_f32s_u32s,
+    xor_u32s,
+    add_u32s,
+    sub_u32s,
+    less_than_u32s
 );
 number!(
     f64,
@@ -629,41 +638,13 @@ number!(
     and_u64s,
     transmute_u64s_f64s,
     splat_u64s,
-    equal_u64s,
     first_true_m64s,
-    equal_f64s,
-    and_m64s,
-    not_m64s,
-    quarter_f64
+    transmute_f64s_u64s,
+    xor_u64s,
+    add_u64s,
+    sub_u64s,
+    less_than_u64s
 );
-
-/// A quarter of a number, without a product.
-macro_rules! quarter {
-    ($name:ident, $number:ident, $least:expr) => {
-        #[inline(always)]
-        fn $name(number: $number) -> $number {
-            // A number whose quarter is subnormal is less than LEAST. From LEAST on, numbers lie
-            // four times as far apart as subnormal numbers, so adding a number to LEAST rounds it
-            // as its quarter must be rounded.
-            const LEAST: $number = $least;
-            const TWO_EXPONENTS: u64 = 2 << ($number::MANTISSA_DIGITS - 1);
-
-            let (bits, size) = (number.to_bits(), number.abs());
-            let steps = (size + LEAST).to_bits().wrapping_sub(LEAST.to_bits());
-            let quarter = if size < LEAST {
-                $number::from_bits(steps)
-            } else if size < $number::INFINITY {
-                $number::from_bits(size.to_bits().wrapping_sub(TWO_EXPONENTS as _))
-            } else {
-                size
-            };
-            $number::from_bits(quarter.to_bits() | (bits & (-0.0 as $number).to_bits()))
-        }
-    };
-}
-
-quarter!(quarter_f32, f32, 4.0 * f32::MIN_POSITIVE);
-quarter!(quarter_f64, f64, 4.0 * f64::MIN_POSITIVE);
 
 #[inline(always)]
 fn estimable_f32<S: Simd>(_simd: S) -> Option<RangeInclusive<f64>> {

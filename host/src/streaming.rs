@@ -6,7 +6,7 @@
 //! which the processor writes without reading them.
 
 use crate::caches::{LINE_BYTES, last_cache};
-use crate::simd::{Formula, InVectors, Value, dispatched, fill, vector_at};
+use crate::simd::{Formula, InVectors, Value, dispatched, fill, first_vectors, vector_at};
 use bytemuck::Pod;
 use pulp::{Simd, WithSimd};
 #[cfg(target_arch = "x86_64")]
@@ -141,44 +141,55 @@ impl<T: InVectors, F: Formula<T>, const N: usize> WithSimd for Fill<'_, '_, T, F
         }
 
         let lines = T::vectors_mut::<S>(lines);
-        // Equal lengths let the compiler drop the bounds checks.
-        let count = lines.len();
-        let mut rows = [&[][..]; N];
-        for (vectors, row) in rows.iter_mut().zip(self.rows) {
-            *vectors = &T::vectors::<S>(&row[start..end])[..count];
-        }
-        let so_far = &T::vectors::<S>(&self.so_far[start..end])[..count];
-        for (i, out) in lines.iter_mut().enumerate() {
-            let value = vector_at(simd, formula, so_far[i], rows, i);
-            store::<S, _>(self.stream, out, value);
-        }
+        let rows = first_vectors::<T, S, N>(self.rows.map(|row| &row[start..end]), lines.len());
+        let [so_far] = first_vectors::<T, S, 1>([&self.so_far[start..end]], lines.len());
+        store::<S, _>(
+            self.stream,
+            lines,
+            #[inline(always)]
+            |i| vector_at(simd, formula, so_far[i], rows, i),
+        );
     }
 }
 
-/// Stores a vector of the instruction set `S` at an address aligned to its size.
+/// Stores `value(i)` in each vector `i` of the instruction set `S`.
 #[inline(always)]
-fn store<'out, S: Simd, L: Pod>(_: &Streaming<'out>, out: &'out mut L, value: L) {
+fn store<'out, S: Simd, L: Pod>(
+    _: &Streaming<'out>,
+    out: &'out mut [L],
+    value: impl Fn(usize) -> L,
+) {
+    // Known to the compiler as the length of what `value` reads.
+    let count = out.len();
     #[cfg(target_arch = "x86_64")]
     if TypeId::of::<S>() == TypeId::of::<pulp::x86::V4>() {
         use std::arch::x86_64::{__m512i, _mm512_stream_si512};
 
-        let (out, value): (&mut __m512i, _) = (bytemuck::cast_mut(out), bytemuck::cast(value));
-        // SAFETY: as below, for AVX-512.
-        unsafe { _mm512_stream_si512(out, value) };
+        let out: &mut [__m512i] = bytemuck::cast_slice_mut(out);
+        for i in 0..count {
+            let value = bytemuck::cast(value(i));
+            // SAFETY: as below, for AVX-512.
+            unsafe { _mm512_stream_si512(&mut out[i], value) };
+        }
         return;
     }
     #[cfg(target_arch = "x86_64")]
     if TypeId::of::<S>() == TypeId::of::<pulp::x86::V3>() {
         use std::arch::x86_64::{__m256i, _mm256_stream_si256};
 
-        let (out, value): (&mut __m256i, _) = (bytemuck::cast_mut(out), bytemuck::cast(value));
-        // SAFETY: pulp calls this for V3 only if the processor has AVX. `out` is aligned and
-        // writable, as every reference is. Nobody observes that the store completes later: the
-        // target is borrowed until `streamed`, which waits for it, has returned.
-        unsafe { _mm256_stream_si256(out, value) };
+        let out: &mut [__m256i] = bytemuck::cast_slice_mut(out);
+        for i in 0..count {
+            let value = bytemuck::cast(value(i));
+            // SAFETY: pulp calls this for V3 only if the processor has AVX. The element is aligned
+            // and writable, as every reference is. Nobody observes that the store completes later:
+            // the target is borrowed until `streamed`, which waits for it, has returned.
+            unsafe { _mm256_stream_si256(&mut out[i], value) };
+        }
         return;
     }
-    *out = value;
+    for i in 0..count {
+        out[i] = value(i);
+    }
 }
 
 /// Waits for the thread's non-temporal stores.

@@ -174,12 +174,13 @@ impl Plan {
             depth.min(1 + rows / 4)
         };
         // Tiles as wide as the scratch allows, in equal parts.
-        let widest = match depth {
-            1 => columns,
-            _ => limits.scratch_bytes / (KEPT * (depth - 1) * size_of::<T>()),
+        let columns = if depth == 1 {
+            columns
+        } else {
+            let widest = limits.scratch_bytes / (KEPT * (depth - 1) * size_of::<T>());
+            let widest = widest.saturating_sub(2 * depth).max(4 * depth);
+            columns.div_ceil(columns.div_ceil(widest))
         };
-        let widest = widest.saturating_sub(2 * depth).max(4 * depth);
-        let columns = columns.div_ceil(columns.div_ceil(widest));
         Self {
             threads: threads.min(bands),
             rows,
