@@ -154,12 +154,16 @@ impl<T: InVectors, F: Formula<T>, const N: usize> WithSimd for Fill<'_, '_, T, F
 
 /// Stores `value(i)` in each vector `i` of the instruction set `S`.
 #[inline(always)]
+#[allow(
+    clippy::needless_range_loop,
+    reason = "`value` checks no index that is below the length of what it reads"
+)]
 fn store<'out, S: Simd, L: Pod>(
     _: &Streaming<'out>,
     out: &'out mut [L],
     value: impl Fn(usize) -> L,
 ) {
-    // Known to the compiler as the length of what `value` reads.
+    // The compiler knows it as the length of what `value` reads.
     let count = out.len();
     #[cfg(target_arch = "x86_64")]
     if TypeId::of::<S>() == TypeId::of::<pulp::x86::V4>() {

@@ -194,6 +194,64 @@ fn operators_of_larger_grids() {
     operators_of_larger_grids_in::<f64>();
 }
 
+/// Numbers that tell what takes part in a sum. The sign of a zero tells whether the sum begins with
+/// a product, or with 0 and a sum. A number that is not finite tells whether points beyond the
+/// stencil are read, and multiplied by a weight of 0.
+fn operators_read_their_stencil_alone_in<T: Scalar + Bits>() {
+    let mut rng = rng();
+    let mut cases = Vec::new();
+    for device in devices() {
+        for operator in Operator::VECTOR_CALCULUS {
+            for (nth, accuracy) in [2, 4, 6, 8].into_iter().enumerate() {
+                for finite in [true, false] {
+                    // Rows of whole accesses, and others.
+                    for nx in [12, 13] {
+                        cases.push((device.clone(), operator, accuracy, nth, finite, nx));
+                    }
+                }
+            }
+        }
+    }
+    for_each(
+        "what takes part",
+        cases,
+        |(device, operator, accuracy, nth, finite, nx)| {
+            let grid = grid_of::<T>(Shape3::new(nx, 11, 12), accuracy, nth);
+            let fields: Vec<Field3<T>> = (0..operator.fields().0)
+                .map(|_| {
+                    Field3::from_fn(grid.shape(), |_, _, _| {
+                        T::nearest(match rng.random_range(0..100) {
+                            0 if !finite => f64::INFINITY,
+                            1 if !finite => f64::NAN,
+                            it if it % 2 == 0 => 0.0,
+                            _ => -0.0,
+                        })
+                    })
+                    .unwrap()
+                })
+                .collect();
+            // Devices make NaN with different bits.
+            let with_one_nan = |outputs: Vec<Vec<T>>| -> Vec<T> {
+                let all = outputs.into_iter().flatten();
+                all.map(|it| match it.into() {
+                    number if number.is_finite() => it,
+                    _ => T::nearest(f64::NAN),
+                })
+                .collect()
+            };
+            let expected = with_one_nan(by_definition(&grid, operator, &fields));
+            let got = with_one_nan(run(&device, &grid, operator, &fields));
+            assert_same_bits(&got, &expected, |i| format!("element {i} of all outputs"));
+        },
+    );
+}
+
+#[test]
+fn operators_read_their_stencil_alone() {
+    operators_read_their_stencil_alone_in::<f32>();
+    operators_read_their_stencil_alone_in::<f64>();
+}
+
 #[test]
 fn the_library_picks_a_tuned_gradient_which_gives_the_same_bits() {
     let mut rng = rng();

@@ -315,6 +315,8 @@ impl<T: Real, P: Points<Point = T>, const FIELDS: usize, const ROWS: usize>
                 // The window along z still holds this access.
                 along_y[MAX_RADIUS + r] =
                     // equivalent mutant (guard: made `false`): the tile holds the same access
+                    // equivalent mutant (logic: `||` made `&&`): the tile holds the same access
+                    // equivalent mutant (comparison: `<=` made `<`): the tile holds the same access
                     if self.along[field][2] && (r == 0 || r as u32 <= self.more_rows) {
                         center[r]
                     } else {
@@ -363,7 +365,10 @@ impl<T: Real, P: Points<Point = T>, const FIELDS: usize, const ROWS: usize>
                 unrolled::<{ HALO + MAX_COUNT }>(
                     #[inline(always)]
                     |c| {
+                        // equivalent mutant (comparison): reads the cell after the last, which nothing takes
+                        // equivalent mutant (width: made `HALO + 1`): reads the cell after the last, which nothing takes
                         if c < HALO + P::COUNT && c.is_multiple_of(P::COUNT) {
+                            // equivalent mutant (guard: made `false`): the tile holds the same access
                             let points: P = if along_z && c == MAX_RADIUS {
                                 center[r]
                             } else {
@@ -510,6 +515,7 @@ pub(super) unsafe fn operator<
 ) {
     // SAFETY: forwarded word for word; rows are whole accesses.
     let reach = unsafe {
+        // equivalent mutant (comparison): an access has two points or four
         if V::COUNT > 1 && grid.extents[0].is_multiple_of(V::COUNT as u32) {
             march_planes::<T, V, O, FIELDS, OUTPUTS, TERMS, ROWS>(tiles, inputs, outputs, grid);
             reach(ROWS, V::COUNT)
@@ -584,6 +590,10 @@ unsafe fn march_planes<
     // The offset of the access in the thread's row `r`, or in its last row.
     let place_of = |r: usize| own_place + more_rows.min(r as u32) * nx;
     // The thread's access of the halo along y.
+    // equivalent mutant (comparison: in `line < HALO as u32`): there are as many lines as rows of the halo
+    // equivalent mutant (width: made `HALO + 1`): there are as many lines as rows of the halo
+    // equivalent mutant (comparison: in `x < valid_x`): fills cells of corners, which no stencil reads
+    // equivalent mutant (logic): fills cells of corners, which no stencil reads
     let has_row = line < HALO as u32 && x < valid_x;
     let row = Halo::of(line, first_y, valid_y);
     let (copies_row, row_place) = match grid.images(1).stored(row.place) {
@@ -669,6 +679,7 @@ unsafe fn march_planes<
                 // SAFETY: accesses and a point of the field, and the thread's own cells.
                 unsafe {
                     let plane = inputs[n].add(plane);
+                    // equivalent mutant (logic: in `(along_x || along_y) && !along_z`): copies what the thread stores, too
                     if (along_x || along_y) && !along_z && inside {
                         unrolled::<ROWS>(
                             #[inline(always)]
