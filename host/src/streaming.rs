@@ -165,6 +165,10 @@ fn store<'out, S: Simd, L: Pod>(
 ) {
     // The compiler knows it as the length of what `value` reads.
     let count = out.len();
+    // No vectors need not begin at a cache line.
+    if count == 0 {
+        return;
+    }
     #[cfg(target_arch = "x86_64")]
     if TypeId::of::<S>() == TypeId::of::<pulp::x86::V4>() {
         use std::arch::x86_64::{__m512i, _mm512_stream_si512};
