@@ -34,8 +34,8 @@ pub(crate) fn package_of(library: &str) -> String {
 
 impl Kernels {
     /// Finds the crate that the flags name.
-    pub fn find(place: &flags::KernelCrate) -> Result<Self, Error> {
-        let folder = match &place.folder {
+    pub fn find(kernels: &flags::KernelCrate) -> Result<Self, Error> {
+        let folder = match &kernels.folder {
             Some(folder) => folder.clone(),
             None if Path::new("kernels/Cargo.toml").is_file() => "kernels".into(),
             None => ".".into(),
@@ -295,10 +295,10 @@ mod tests {
     fn what_is_no_crate_of_kernels_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let of = |folder: &Path| {
-            let place = flags::KernelCrate {
+            let kernels = flags::KernelCrate {
                 folder: Some(folder.to_owned()),
             };
-            Kernels::find(&place).map(|_| ()).unwrap_err().to_string()
+            Kernels::find(&kernels).map(|_| ()).unwrap_err().to_string()
         };
         assert!(of(folder.path()).contains("it has no Cargo.toml"));
         // This crate contains no kernels.

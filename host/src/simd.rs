@@ -487,12 +487,11 @@ macro_rules! number {
                 const LEAST: $number = 4.0 * <$number>::MIN_POSITIVE;
 
                 let Self(simd, all) = self;
-                let lanes = size_of::<S::$lanes>() / size_of::<$number>();
                 let bits = simd.$to_bits(all);
                 // Without the sign, zero is the greatest of the numbers that are one less.
                 let less_one = simd.$sub_bits(simd.$add_bits(bits, bits), simd.$splat_bits(1));
                 let below = simd.$splat_bits(2 * LEAST.to_bits() - 1);
-                if simd.$first_true(simd.$less_bits(less_one, below)) < lanes {
+                if simd.$first_true(simd.$less_bits(less_one, below)) < lanes::<S, $number>() {
                     // From LEAST on, numbers lie four times as far apart as subnormal numbers, so
                     // adding a number to LEAST rounds it as its quarter must be rounded.
                     let least = simd.$splat(LEAST);

@@ -154,49 +154,57 @@ impl<T: InVectors, F: Formula<T>, const N: usize> WithSimd for Fill<'_, '_, T, F
 
 /// Stores `value(i)` in each vector `i` of the instruction set `S`.
 #[inline(always)]
-#[allow(
-    clippy::needless_range_loop,
-    reason = "`value` checks no index that is below the length of what it reads"
-)]
 fn store<'out, S: Simd, L: Pod>(
     _: &Streaming<'out>,
     out: &'out mut [L],
     value: impl Fn(usize) -> L,
 ) {
-    // The compiler knows it as the length of what `value` reads.
-    let count = out.len();
-    // No vectors need not begin at a cache line.
-    if count == 0 {
-        return;
-    }
     #[cfg(target_arch = "x86_64")]
     if TypeId::of::<S>() == TypeId::of::<pulp::x86::V4>() {
-        use std::arch::x86_64::{__m512i, _mm512_stream_si512};
-
-        let out: &mut [__m512i] = bytemuck::cast_slice_mut(out);
-        for i in 0..count {
-            let value = bytemuck::cast(value(i));
+        return for_each(
+            out,
+            value,
+            #[inline(always)]
             // SAFETY: as below, for AVX-512.
-            unsafe { _mm512_stream_si512(&mut out[i], value) };
-        }
-        return;
+            |out, value| unsafe { std::arch::x86_64::_mm512_stream_si512(out, value) },
+        );
     }
     #[cfg(target_arch = "x86_64")]
     if TypeId::of::<S>() == TypeId::of::<pulp::x86::V3>() {
-        use std::arch::x86_64::{__m256i, _mm256_stream_si256};
+        return for_each(
+            out,
+            value,
+            #[inline(always)]
+            // SAFETY: pulp calls this for V3 only if the processor has AVX. `out` is aligned and
+            // writable, as every reference is. Nobody observes that the store completes later: the
+            // target is borrowed until `streamed`, which waits for it, has returned.
+            |out, value| unsafe { std::arch::x86_64::_mm256_stream_si256(out, value) },
+        );
+    }
+    for_each(
+        out,
+        value,
+        #[inline(always)]
+        |out: &mut L, value| *out = value,
+    );
+}
 
-        let out: &mut [__m256i] = bytemuck::cast_slice_mut(out);
-        for i in 0..count {
-            let value = bytemuck::cast(value(i));
-            // SAFETY: pulp calls this for V3 only if the processor has AVX. The element is aligned
-            // and writable, as every reference is. Nobody observes that the store completes later:
-            // the target is borrowed until `streamed`, which waits for it, has returned.
-            unsafe { _mm256_stream_si256(&mut out[i], value) };
-        }
+/// Calls `store` with each vector of `out`, as a `V`, and its value.
+#[inline(always)]
+#[allow(
+    clippy::needless_range_loop,
+    reason = "`value` checks no index that is below the length of what it reads"
+)]
+fn for_each<L: Pod, V: Pod>(out: &mut [L], value: impl Fn(usize) -> L, store: impl Fn(&mut V, V)) {
+    // The compiler knows it as the length of what `value` reads.
+    let count = out.len();
+    // No vectors need not be aligned.
+    if count == 0 {
         return;
     }
+    let out: &mut [V] = bytemuck::cast_slice_mut(out);
     for i in 0..count {
-        out[i] = value(i);
+        store(&mut out[i], bytemuck::cast(value(i)));
     }
 }
 
