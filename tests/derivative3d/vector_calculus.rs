@@ -5,7 +5,7 @@ use super::GENERAL_KERNELS;
 use halo_gpu::Scalar;
 use halo_gpu::derivative3d::{FiniteDifferences3d, Operator, Variant};
 use halo_gpu::{Axis, Boundary, Device, DeviceKind, Error, Field3, Grid3, Shape3};
-use halo_tests::{Bits, assert_same_bits, devices, for_each, rng, test_cases};
+use halo_tests::{Bits, assert_same_bits, devices, for_each, kernel_devices, rng, test_cases};
 use rand::RngExt;
 use rand::rngs::SmallRng;
 use std::f64::consts::TAU;
@@ -55,6 +55,9 @@ fn grid_of<T: Scalar>(shape: Shape3, accuracy: u32, first: usize) -> FiniteDiffe
 }
 
 const SPACING: [f64; 3] = [0.3, 0.01, 7.0];
+
+/// So many planes are more blocks of two planes each than a kernel runs at once.
+const TALL: usize = 533;
 
 /// What an operator is, put together from the port's derivatives along one axis.
 fn by_definition<T: Scalar>(
@@ -216,6 +219,28 @@ fn operators_of_larger_grids_in<T: Scalar + Bits>() {
 fn operators_of_larger_grids() {
     operators_of_larger_grids_in::<f32>();
     operators_of_larger_grids_in::<f64>();
+}
+
+/// Blocks go through more than two planes only where the field has many blocks.
+fn operators_of_tall_columns_in<T: Scalar + Bits>() {
+    let mut rng = rng();
+    let mut cases = Vec::new();
+    for device in kernel_devices() {
+        for operator in Operator::VECTOR_CALCULUS {
+            cases.push((device.clone(), operator));
+        }
+    }
+    for_each("operators of tall columns", cases, |(device, operator)| {
+        let shape = Shape3::new(4, 3, TALL);
+        let grid = within::<T>(shape, SPACING, [Boundary::Periodic; 3], 2);
+        is_made_of_derivatives(&mut rng, &device, &grid, operator);
+    });
+}
+
+#[test]
+fn operators_of_tall_columns() {
+    operators_of_tall_columns_in::<f32>();
+    operators_of_tall_columns_in::<f64>();
 }
 
 /// Numbers that tell what takes part in a sum. The sign of a zero tells whether the sum begins with

@@ -811,6 +811,7 @@ unsafe fn march_planes<
             |n| {
                 if O::ALONG[n][2] && left + radius > MAX_RADIUS as u32 + 1 {
                     let z = z + (MAX_RADIUS as u32 + 1);
+                    // equivalent mutant (guard: made `false`): a plane of the field is its own image
                     let stored = if z < nz {
                         Some(z)
                     } else {
