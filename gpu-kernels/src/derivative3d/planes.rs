@@ -824,6 +824,7 @@ unsafe fn march_planes<
         if left > 1 {
             let next_half = match FIELDS {
                 1 => other_half,
+                // equivalent mutant (arithmetic): odd and even numbers change places
                 _ => half_of(left - 1),
             };
             // SAFETY: the other set of tiles, which all threads have read.
@@ -848,6 +849,7 @@ unsafe fn march_planes<
                 #[inline(always)]
                 |nth| {
                     let (output, has_z) = (nth % MAX_OUTPUTS, nth < MAX_OUTPUTS);
+                    // equivalent mutant (comparison: made `!=`): the outputs in another order
                     if output < OUTPUTS && has_z == uses_z(&O::SUMS[output]) {
                         let mut sum = [P::ZERO; ROWS];
                         unrolled::<TERMS>(
@@ -927,15 +929,22 @@ unsafe fn ends<
     let [nx, ny, _] = grid.extents;
     let radius = grid.radius;
     let mut axis = forgotten(0);
+    // equivalent mutant (comparison): the rule of a fourth axis is 0, which is not one-sided
+    // equivalent mutant (literal): as above
     while axis < 3 {
         keep_rolled();
         let (begin, len) = (pick(part.begin, axis), pick(grid.extents, axis));
         let end = begin + pick(part.size, axis);
         // The number of points near the first end, the first point near the last end, and the
         // number of both.
+        // equivalent mutant (extremum): computes points that the march computed, with the same bits
         let low = radius.min(end).saturating_sub(begin);
+        // equivalent mutant (extremum): as above
         let high = len.saturating_sub(radius).max(begin);
         let near = low + end.saturating_sub(high);
+        // equivalent mutant (guard: made `true`): as above
+        // equivalent mutant (logic): as above
+        // equivalent mutant (comparison: `>`): no point is left
         if rule_of(grid.rules, axis as usize) == rule::ONE_SIDED && near > 0 {
             // The march has written all these points, and two axes may share a point.
             thread::sync_threads();
@@ -967,6 +976,8 @@ unsafe fn ends<
                 let element = (k as usize * ny as usize + j as usize) * nx as usize + i as usize;
                 let mut sum = T::ZERO;
                 let mut term = 0;
+                // equivalent mutant (comparison): one more derivative, of the first field along x;
+                // it is stored if outputs have one derivative each, where the first is just that
                 while term < (OUTPUTS * TERMS) as u32 {
                     keep_rolled();
                     let code = const { codes(&O::SUMS) } >> (CODE * term);
@@ -996,6 +1007,7 @@ unsafe fn ends<
                         } else {
                             with_term(sum, value, O::DIFFERENCE)
                         };
+                        // equivalent mutant (guard: made `true`): stores each partial sum as well
                         if term % TERMS as u32 == TERMS as u32 - 1 {
                             *to.add(element) = sum;
                         }

@@ -1,6 +1,6 @@
 //! Asynchronous copies: recorded when started, carried out when waited for.
 
-use std::ptr;
+use std::{hint, ptr};
 
 use super::requests::AsyncCopy;
 use super::state::Block;
@@ -44,9 +44,12 @@ impl Block<'_> {
             );
         }
         let poison = self.launch.options.poison.word();
-        // SAFETY: the caller promises that `dst` is valid for these writes; if it
-        // is not, that is the kernel's fault, which `access` reports.
-        self.access(site, || unsafe { fill_words(dst, bytes, poison) });
+        // SAFETY: the caller promises that `dst` is valid for these writes, and `src` for
+        // `src_bytes`; if they are not, that is the kernel's fault, which `access` reports.
+        self.access(site, || unsafe {
+            read_all(src, src_bytes);
+            fill_words(dst, bytes, poison);
+        });
         self.slot()
             .copies
             .borrow_mut()
@@ -90,4 +93,17 @@ impl Block<'_> {
             }
         }
     }
+}
+
+/// Reads a copy's source, so that a fault is found where the copy starts. A device reads it
+/// whether or not the kernel waits for the copy.
+///
+/// # Safety
+///
+/// `src` is valid for reads of `bytes` bytes, which are at most 16.
+unsafe fn read_all(src: *const u8, bytes: usize) {
+    let mut read = [0_u8; 16];
+    // SAFETY: the caller promises both; `read` is a variable of this function.
+    unsafe { ptr::copy_nonoverlapping(src, read.as_mut_ptr(), bytes) };
+    hint::black_box(&read);
 }

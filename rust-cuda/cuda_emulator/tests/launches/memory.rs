@@ -479,33 +479,37 @@ fn copies_of_odd_sizes_or_places_are_refused() {
 #[test]
 #[cfg(guarded)]
 fn a_copy_past_the_end_is_found_at_its_line() {
-    let memory = DeviceMemory::new();
-    let input = Buffer::new(&memory, "input", &[7_u32; 8]);
-    let i = input.ptr();
-    let mut line = 0;
-    let diagnosis = run(&memory, 1, 9, || {
-        let tile = shared!(u32; 9);
-        let t = tid() as isize;
-        let (to, from) = (tile.0.wrapping_offset(t), i.raw().wrapping_offset(t));
-        // SAFETY: none for the last thread: the test is about that.
-        unsafe { cuda::cp_async(to.cast(), from.cast(), 4) };
-        cuda::cp_async_wait_all();
-    });
-    line += line!() - 2;
-    let diagnosis = diagnosis.unwrap_err();
-    let Diagnosis::OutOfBounds {
-        at,
-        memory,
-        element,
-        ..
-    } = &diagnosis
-    else {
-        panic!("{diagnosis}");
-    };
-    assert_eq!((memory.name.as_str(), *element), ("input", 8));
-    assert_eq!(at.thread, Some([8, 0, 0]));
-    // The line of the wait, where the copy is made.
-    assert_eq!(at.line.as_ref().unwrap().line, line);
+    // A device makes a copy that nobody waits for as well.
+    for wait in [true, false] {
+        let memory = DeviceMemory::new();
+        let input = Buffer::new(&memory, "input", &[7_u32; 8]);
+        let i = input.ptr();
+        let mut line = 0;
+        let diagnosis = run(&memory, 1, 9, || {
+            let tile = shared!(u32; 9);
+            let t = tid() as isize;
+            let (to, from) = (tile.0.wrapping_offset(t), i.raw().wrapping_offset(t));
+            // SAFETY: none for the last thread: the test is about that.
+            unsafe { cuda::cp_async(to.cast(), from.cast(), 4) };
+            if wait {
+                cuda::cp_async_wait_all();
+            }
+        });
+        line += line!() - 5;
+        let diagnosis = diagnosis.unwrap_err();
+        let Diagnosis::OutOfBounds {
+            at,
+            memory,
+            element,
+            ..
+        } = &diagnosis
+        else {
+            panic!("{diagnosis}");
+        };
+        assert_eq!((memory.name.as_str(), *element), ("input", 8));
+        assert_eq!(at.thread, Some([8, 0, 0]));
+        assert_eq!(at.line.as_ref().unwrap().line, line);
+    }
 }
 
 #[test]
