@@ -73,6 +73,30 @@ fn a_buffer_that_moves_keeps_its_elements() {
     });
 }
 
+/// Memory outlives the handle that has allocated it, and the handle that has used it last.
+#[test]
+fn memory_outlives_its_handles() {
+    for_each("outlives", devices(), |ref device| {
+        for n in [1, 1000, 3_000_001] {
+            for _ in 0..4 {
+                let beside = device.new_handle().unwrap();
+                let own = device.alloc_filled(n, 1.5_f32).unwrap();
+                let theirs = beside.alloc_filled(n, 2.5_f32).unwrap();
+                let own = own.move_to(&beside).unwrap();
+                let theirs = theirs.move_to(device).unwrap();
+                drop(beside);
+                drop(own);
+                let mut again = device.alloc_filled(n, f32::NAN).unwrap();
+                again.copy_from(&theirs).unwrap();
+                drop(theirs);
+                let other = device.alloc_filled(n, 3.5_f32).unwrap();
+                assert!(again.to_vec().unwrap().iter().all(|&it| it == 2.5));
+                assert!(other.to_vec().unwrap().iter().all(|&it| it == 3.5));
+            }
+        }
+    });
+}
+
 /// Writes of the host after a copy to the device has been enqueued do not change the copy, and a
 /// copy to the host is complete when it is read.
 #[test]

@@ -415,6 +415,64 @@ fn memory_goes_from_stream_to_stream() {
     );
 }
 
+/// Drivers crash if memory of a pool is freed in another stream and the pool destroyed.
+#[test]
+fn memory_returns_to_the_handle_that_allocated_it() {
+    alone(
+        "memory_returns_to_the_handle_that_allocated_it",
+        Driver::Fake(""),
+        || {
+            let device = device_with_kernel();
+            let beside = device.new_handle().expect("another stream");
+            let buffer = beside.upload(&[1_u32, 2, 3]).expect("enough memory");
+            let buffer = buffer.move_to(&device).expect("the same memory");
+            noted();
+            drop(beside);
+            let calls = noted();
+            assert!(
+                !calls.iter().any(|it| it.starts_with("destroy pool")),
+                "{calls:?}"
+            );
+            assert_eq!(buffer.to_vec().expect("its elements"), [1, 2, 3]);
+            noted();
+            drop(buffer);
+            let calls = noted();
+            let [wait, calls @ ..] = &calls[..] else {
+                panic!("{calls:?}");
+            };
+            assert!(wait.starts_with("wait for event"), "{wait}");
+            assert_eq!(
+                calls,
+                [
+                    "free in stream order",
+                    "destroy pool, 0 allocations left",
+                    "destroy stream"
+                ]
+            );
+
+            // There and back, no stream waits for itself.
+            let beside = device.new_handle().expect("another stream");
+            let buffer = device.upload(&[4_u32]).expect("enough memory");
+            let there = buffer.move_to(&beside).expect("the same memory");
+            let back = there.move_to(&device).expect("the same memory");
+            noted();
+            drop(back);
+            assert_eq!(noted(), ["free in stream order"]);
+            // Memory that another handle uses last.
+            let buffer = device.upload(&[5_u32]).expect("enough memory");
+            let there = buffer.move_to(&beside).expect("the same memory");
+            noted();
+            drop(there);
+            let calls = noted();
+            assert!(
+                matches!(&calls[..], [wait, free]
+                    if wait.starts_with("wait for event") && free == "free in stream order"),
+                "{calls:?}"
+            );
+        },
+    );
+}
+
 /// Waiting for a stream would report the fault.
 #[test]
 fn a_stream_waits_for_events_and_the_host_does_not() {

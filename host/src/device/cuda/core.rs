@@ -13,7 +13,7 @@ use cust::error::{CudaError, CudaResult};
 use cust::event::{Event, EventFlags};
 use cust::memory::{self, DevicePointer, MemoryPool};
 use cust::stream::{Stream, StreamWaitEventFlags};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The parts of a device. Fields are released in this order, the context last.
 pub(super) struct Core {
@@ -46,12 +46,30 @@ pub(super) enum Resource {
     Module(cust::module::Module),
 }
 
-/// The address of device memory that must be freed.
-pub(super) struct OwnMemory(CUdeviceptr);
+/// Device memory that must be freed.
+pub(super) struct OwnMemory {
+    address: CUdeviceptr,
+    /// The handle that has allocated the memory and will free it; `None` if it is the handle that
+    /// uses it.
+    lender: Option<Arc<Core>>,
+}
 
 impl OwnMemory {
     pub(super) fn address(&self) -> CUdeviceptr {
-        self.0
+        self.address
+    }
+
+    /// The memory for use by `to` instead of `from`, handles of the same GPU.
+    ///
+    /// Memory stays bound to the pool and the stream of the handle that has allocated it: drivers
+    /// have crashed in `cuStreamSynchronize` after memory was freed in another stream and its pool
+    /// destroyed.
+    pub(super) fn lent(self, from: &Arc<Core>, to: &Arc<Core>) -> Self {
+        let lender = self.lender.unwrap_or_else(|| Arc::clone(from));
+        Self {
+            address: self.address,
+            lender: (!Arc::ptr_eq(&lender, to)).then_some(lender),
+        }
     }
 }
 
@@ -254,27 +272,48 @@ impl Core {
         let wait = || {
             let _: CudaResult<()> = self.stream.synchronize();
         };
-        match (resource, &self.pool) {
-            (Resource::Memory(OwnMemory(address)), Some(_)) => {
-                let memory = DevicePointer::<u8>::from_raw(address);
-                // SAFETY: `allocate` made it, and it is released once, when the value is dropped.
-                let _: CudaResult<()> = unsafe { memory::cuda_free_async(&self.stream, memory) };
-            }
-            (Resource::Memory(OwnMemory(address)), None) => {
-                wait();
-                // SAFETY: as above.
-                let _: CudaResult<()> =
-                    unsafe { memory::cuda_free(DevicePointer::<u8>::from_raw(address)) };
-            }
-            (Resource::Texture(texture), _) => {
+        match resource {
+            Resource::Memory(OwnMemory { address, lender }) => match lender {
+                Some(lender) => {
+                    if lender.follow(self).is_err() {
+                        wait();
+                    }
+                    // SAFETY: the lender allocated it, and it is released once, when the value is
+                    // dropped. The lender's later work, and so the release, runs after this
+                    // handle's earlier work.
+                    unsafe { lender.free_memory(address) };
+                }
+                // SAFETY: this handle allocated it, and it is released once.
+                None => unsafe { self.free_memory(address) },
+            },
+            Resource::Texture(texture) => {
                 wait();
                 drop(texture);
             }
-            (Resource::Module(module), _) => {
+            Resource::Module(module) => {
                 wait();
                 drop(module);
             }
         }
+    }
+
+    /// Frees memory after the enqueued work. The context is current.
+    ///
+    /// # Safety
+    ///
+    /// `address` comes from [`allocate`](Self::allocate) of this handle and is freed once. Only
+    /// work that was enqueued in this handle's stream before may still use it.
+    unsafe fn free_memory(&self, address: CUdeviceptr) {
+        let memory = DevicePointer::<u8>::from_raw(address);
+        // For failures see `give_back`.
+        let _: CudaResult<()> = if self.pool.is_some() {
+            // SAFETY: the caller's promise; the memory is of this handle's pool.
+            unsafe { memory::cuda_free_async(&self.stream, memory) }
+        } else {
+            let _: CudaResult<()> = self.stream.synchronize();
+            // SAFETY: the caller's promise; no work uses it any more.
+            unsafe { memory::cuda_free(memory) }
+        };
     }
 
     /// Waits for the end of all work.
@@ -296,7 +335,10 @@ impl Core {
         }
         match allocated {
             (_, Err(CudaError::OutOfMemory)) => Err(self.out_of_memory(bytes)),
-            (call, result) => Ok(OwnMemory(said(call, result)?.as_raw())),
+            (call, result) => Ok(OwnMemory {
+                address: said(call, result)?.as_raw(),
+                lender: None,
+            }),
         }
     }
 

@@ -148,7 +148,7 @@ impl CudaMemory {
             return Ok(Self {
                 address: self.address,
                 bytes: self.bytes,
-                owned: self.owned.take(),
+                owned: self.owned.take().map(|it| it.lent(&self.core, &to.core)),
                 core: Arc::clone(&to.core),
             });
         }
