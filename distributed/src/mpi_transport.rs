@@ -6,14 +6,16 @@
 //!
 //! MPI makes progress only during a call. A separate thread, the courier, tests the exchanges that
 //! have begun, so that messages make progress while the rank computes.
+//!
+//! Messages of devices other than the CPU go through page-locked memory of the host. Nobody waits
+//! for the copies: the courier sends a message once its copy has ended.
 
 use crate::communicator::{Launched, launched_ranks};
 use crate::error::require_rank;
-use crate::spare::Spare;
 use crate::{
     Arrival, Arrived, Communicator, Error, Expected, Incoming, Outgoing, Parcel, Transport,
 };
-use halo_gpu::{Buffer, Device, DeviceKind};
+use halo_gpu::{Buffer, Device, DeviceKind, Event, HostBuffer};
 use mpi::ffi;
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -59,8 +61,8 @@ struct World {
     parcels: ffi::MPI_Comm,
     /// For all-gathers, which have no tags: only their order distinguishes them.
     gathers: ffi::MPI_Comm,
-    /// Host memory for messages of devices other than the CPU.
-    spare: Spare,
+    /// Free host memory for messages of devices other than the CPU.
+    spare: Cell<Vec<HostBuffer<u8>>>,
     /// Whether a call has failed.
     failed: Cell<bool>,
     desk: Arc<Desk>,
@@ -92,6 +94,12 @@ struct Begun {
 
 // SAFETY: as for `World`: only the thread that holds the lock uses the handles of the exchanges.
 unsafe impl Send for Begun {}
+
+/// The most buffers of host memory that are kept, as many as for messages on a device.
+const MOST_SPARE: usize = crate::spare::MOST;
+
+/// How long a rank waits for a message of no bytes before it sleeps between two tests.
+const SOON: Duration = Duration::from_micros(200);
 
 /// How long the courier sleeps between two tests.
 const ROUND: Duration = Duration::from_micros(100);
@@ -139,9 +147,18 @@ impl Begun {
 struct Exchange {
     rank: usize,
     comm: ffi::MPI_Comm,
-    sends: Vec<Pending>,
+    /// Marks the end of the copies of the messages to the host, until that has come; before that,
+    /// no send has begun.
+    copied: Option<Event>,
+    sends: Vec<Sending>,
     receives: Vec<Receive>,
     failed: Option<Error>,
+}
+
+/// A message to another rank.
+struct Sending {
+    tag: c_int,
+    pending: Pending,
 }
 
 /// A message that is expected.
@@ -171,9 +188,29 @@ impl Exchange {
             }
             receive.pending.test()?;
         }
+        self.begin_sends()?;
         self.sends
             .iter_mut()
-            .try_for_each(|send| send.test().map(drop))
+            .try_for_each(|send| send.pending.test().map(drop))
+    }
+
+    /// Begins to send, unless it has, if the messages are on the host.
+    fn begin_sends(&mut self) -> Result<(), Error> {
+        match &self.copied {
+            Some(copied) if copied.is_complete()? => self.copied = None,
+            _ => return Ok(()),
+        }
+        let Self { rank, comm, .. } = *self;
+        self.sends
+            .iter_mut()
+            .try_for_each(|send| send.pending.send(rank, comm, send.tag))
+    }
+
+    /// The bytes of all its messages.
+    fn bytes(&self) -> usize {
+        let came = self.receives.iter().map(|it| it.pending.bytes.len());
+        came.chain(self.sends.iter().map(|it| it.pending.bytes.len()))
+            .sum()
     }
 
     /// A rank that has not yet sent or received a message of this exchange.
@@ -181,8 +218,9 @@ impl Exchange {
         let is_missing = |it: &&Receive| !it.is_found || it.pending.under_way;
         let from = self.receives.iter().find(is_missing);
         let from = from.map(|it| it.pending.peer);
-        let to = self.sends.iter().find(|it| it.under_way);
-        from.or_else(|| to.map(|it| it.peer))
+        let is_unsent = |it: &&Sending| self.copied.is_some() || it.pending.under_way;
+        let to = self.sends.iter().find(is_unsent);
+        from.or_else(|| to.map(|it| it.pending.peer))
     }
 }
 
@@ -358,16 +396,11 @@ impl World {
             tagged,
             parcels,
             gathers,
-            spare: Spare::default(),
+            spare: Cell::default(),
             failed: Cell::new(false),
             desk: Arc::default(),
             courier: Cell::default(),
         })
-    }
-
-    fn number(&self, rank: usize) -> Result<c_int, Error> {
-        require_rank(rank, self.size)?;
-        Ok(rank as c_int)
     }
 
     /// Begins to send. The borrowed `Begun` shows that the caller may call MPI.
@@ -378,24 +411,9 @@ impl World {
         (to, tag): (usize, c_int),
         bytes: Vec<u8>,
     ) -> Result<Pending, Error> {
-        let number = self.number(to)?;
-        let count = count_of(bytes.len(), self.rank, to)?;
-        let mut pending = Pending::new(to, bytes);
-        // SAFETY: `Pending` keeps the bytes until the request has ended, or for ever, and nothing
-        // writes them meanwhile. The communicator is valid.
-        let code = unsafe {
-            ffi::MPI_Isend(
-                pending.bytes.as_ptr().cast::<c_void>(),
-                count,
-                ffi::RSMPI_UINT8_T,
-                number,
-                tag,
-                comm,
-                &raw mut pending.request,
-            )
-        };
-        said("MPI_Isend", code)?;
-        pending.under_way = true;
+        require_rank(to, self.size)?;
+        let mut pending = Pending::new(to, Bytes::Own(bytes));
+        pending.send(self.rank, comm, tag)?;
         Ok(pending)
     }
 
@@ -408,17 +426,18 @@ impl World {
         required: Option<usize>,
         until: &Until,
     ) -> Result<Vec<u8>, Error> {
-        self.number(from)?;
+        require_rank(from, self.size)?;
+        let start = Instant::now();
         let pending = loop {
             {
                 let _right = self.desk.begun();
                 if let Some(found) = found(comm, from, tag)? {
-                    let mut pending = Pending::new(from, vec![0; found.bytes]);
+                    let mut pending = Pending::new(from, Bytes::Own(vec![0; found.bytes]));
                     pending.receive(found)?;
                     break pending;
                 }
             }
-            until.pause(self.rank, from)?;
+            until.pause(self.rank, from, is_soon(start, required.unwrap_or(0)))?;
         };
         let bytes = self.finish(pending, until)?;
         require_length(
@@ -432,34 +451,43 @@ impl World {
 
     /// Waits until MPI is done with the bytes, and returns them.
     fn finish(&self, mut pending: Pending, until: &Until) -> Result<Vec<u8>, Error> {
+        let (start, len) = (Instant::now(), pending.bytes.len());
         loop {
             let done = {
                 let _right = self.desk.begun();
                 pending.test()?
             };
             if done {
-                return Ok(std::mem::take(&mut pending.bytes));
+                break;
             }
-            until.pause(self.rank, pending.peer)?;
+            until.pause(self.rank, pending.peer, is_soon(start, len))?;
+        }
+        match pending.take() {
+            Bytes::Own(bytes) => Ok(bytes),
+            Bytes::OfDevice(bytes) => Ok(bytes.as_slice()?.to_vec()),
         }
     }
 
     /// Begins an exchange, which the courier then tests.
     fn begin_exchange(
         &self,
+        device: &Device,
         outgoing: Vec<Parcel>,
         incoming: Vec<Expected>,
     ) -> Result<(Ticket<'_>, OnDevice), Error> {
+        let is_host = device.kind() == DeviceKind::Cpu;
         let mut on_device = OnDevice::default();
         let mut receives = Vec::new();
         for Expected { from, tag, room } in incoming {
-            self.number(from)?;
-            let bytes = if room.device().kind() == DeviceKind::Cpu {
-                room.into_vec()?
+            require_rank(from, self.size)?;
+            let bytes = if is_host {
+                Bytes::Own(room.move_to(device)?.into_vec()?)
             } else {
-                let bytes = self.on_host(room.len())?;
+                let mut bytes = self.on_host(device, room.len())?;
+                // An earlier copy from it to the device ends first.
+                bytes.as_mut_slice()?;
                 on_device.rooms.push(room);
-                bytes
+                Bytes::OfDevice(bytes)
             };
             receives.push(Receive {
                 tag: tag_of(tag)?,
@@ -467,28 +495,33 @@ impl World {
                 is_found: false,
             });
         }
-        let mut messages = Vec::new();
+        let mut sends = Vec::new();
         for Parcel { to, tag, bytes } in outgoing {
-            let message = if bytes.device().kind() == DeviceKind::Cpu {
-                bytes.into_vec()?
+            require_rank(to, self.size)?;
+            count_of(bytes.len(), self.rank, to)?;
+            let message = if is_host {
+                Bytes::Own(bytes.move_to(device)?.into_vec()?)
             } else {
-                let mut message = self.on_host(bytes.len())?;
-                bytes.copy_to_slice(&mut message)?;
+                let mut message = self.on_host(device, bytes.len())?;
+                bytes.copy_to_host(&mut message)?;
                 on_device.sent.push(bytes);
-                message
+                Bytes::OfDevice(message)
             };
-            messages.push(((to, tag_of(tag)?), message));
+            let (tag, pending) = (tag_of(tag)?, Pending::new(to, message));
+            sends.push(Sending { tag, pending });
         }
-        let mut begun = self.desk.begun();
-        let begin = |(to, bytes)| self.send(&mut begun, self.parcels, to, bytes);
-        let sends = messages.into_iter().map(begin).collect::<Result<_, _>>()?;
-        let exchange = Exchange {
+        let mut exchange = Exchange {
             rank: self.rank,
             comm: self.parcels,
+            copied: Some(device.record_event()?),
             sends,
             receives,
             failed: None,
         };
+        let mut begun = self.desk.begun();
+        if is_host {
+            exchange.begin_sends()?;
+        }
         let number = begun.next;
         begun.next += 1;
         begun.exchanges.insert(number, exchange);
@@ -501,40 +534,45 @@ impl World {
         Ok((ticket, on_device))
     }
 
-    /// Host memory for a message of this many bytes, with unspecified contents.
-    fn on_host(&self, bytes: usize) -> Result<Vec<u8>, halo_gpu::Error> {
-        self.spare.take(&Device::cpu(), bytes)?.into_vec()
+    /// Host memory for a message of this many bytes to or from `device`, with unspecified contents.
+    fn on_host(&self, device: &Device, bytes: usize) -> Result<HostBuffer<u8>, halo_gpu::Error> {
+        let mut spare = self.spare.take();
+        let fits = |it: &HostBuffer<u8>| it.len() == bytes && it.device() == device;
+        let found = spare.iter().position(fits).map(|at| spare.remove(at));
+        self.spare.set(spare);
+        found.map_or_else(|| device.alloc_host(bytes), Ok)
     }
 
     /// The result of an exchange, from the bytes that have arrived and the bytes that were sent.
     fn arrived(
         &self,
         device: &Device,
-        [came, sent]: [Vec<Vec<u8>>; 2],
+        [came, sent]: [Vec<Bytes>; 2],
         on_device: OnDevice,
     ) -> Result<Arrived, Error> {
-        let buffers = |device: &Device, all: Vec<Vec<u8>>| {
-            let all = all.into_iter();
-            all.map(|it| Buffer::from_vec(device, it))
-                .collect::<Result<Vec<_>, _>>()
-        };
-        if device.kind() == DeviceKind::Cpu {
-            return Ok(Arrived {
-                messages: buffers(device, came)?,
-                spare: buffers(device, sent)?,
-            });
-        }
-        let mut messages = on_device.rooms;
-        for (room, bytes) in messages.iter_mut().zip(&came) {
-            room.copy_from_slice(bytes)?;
-        }
-        let host = Device::cpu();
-        self.spare.put(buffers(&host, came)?);
-        self.spare.put(buffers(&host, sent)?);
-        Ok(Arrived {
-            messages,
+        let mut arrived = Arrived {
+            messages: on_device.rooms,
             spare: on_device.sent,
-        })
+        };
+        let mut spare = self.spare.take();
+        for (nth, bytes) in came.into_iter().enumerate() {
+            match bytes {
+                Bytes::Own(own) => arrived.messages.push(Buffer::from_vec(device, own)?),
+                Bytes::OfDevice(bytes) => {
+                    arrived.messages[nth].copy_from_host(&bytes)?;
+                    spare.push(bytes);
+                }
+            }
+        }
+        for bytes in sent {
+            match bytes {
+                Bytes::Own(own) => arrived.spare.push(Buffer::from_vec(device, own)?),
+                Bytes::OfDevice(bytes) => spare.push(bytes),
+            }
+        }
+        spare.drain(..spare.len().saturating_sub(MOST_SPARE));
+        self.spare.set(spare);
+        Ok(arrived)
     }
 
     /// Notifies the courier of a new exchange, and starts the courier if necessary. If the system
@@ -551,9 +589,10 @@ impl World {
 
     /// Waits for the end of an exchange, and returns the bytes that have arrived and the bytes that
     /// were sent.
-    fn end_exchange(&self, ticket: Ticket<'_>, until: &Until) -> Result<[Vec<Vec<u8>>; 2], Error> {
+    fn end_exchange(&self, ticket: Ticket<'_>, until: &Until) -> Result<[Vec<Bytes>; 2], Error> {
+        let start = Instant::now();
         loop {
-            let peer = {
+            let (peer, bytes) = {
                 let mut begun = self.desk.begun();
                 begun.go_on();
                 let Some(exchange) = begun.exchanges.get_mut(&ticket.number) else {
@@ -563,18 +602,17 @@ impl World {
                     return Err(error);
                 }
                 match exchange.waits_for() {
-                    Some(peer) => peer,
+                    Some(peer) => (peer, exchange.bytes()),
                     None => {
                         let receives = std::mem::take(&mut exchange.receives).into_iter();
                         let sends = std::mem::take(&mut exchange.sends).into_iter();
                         begun.exchanges.remove(&ticket.number);
-                        let bytes = |mut it: Pending| std::mem::take(&mut it.bytes);
-                        let came = receives.map(|it| bytes(it.pending)).collect();
-                        return Ok([came, sends.map(bytes).collect()]);
+                        let came = receives.map(|it| it.pending.take()).collect();
+                        return Ok([came, sends.map(|it| it.pending.take()).collect()]);
                     }
                 }
             };
-            until.pause(self.rank, peer)?;
+            until.pause(self.rank, peer, is_soon(start, bytes))?;
         }
     }
 
@@ -689,7 +727,7 @@ impl Transport for World {
         deadline: Duration,
     ) -> Result<Arrival<'a>, Error> {
         let until = Until::now(deadline);
-        let (ticket, on_device) = self.noted(self.begin_exchange(outgoing, incoming))?;
+        let (ticket, on_device) = self.noted(self.begin_exchange(device, outgoing, incoming))?;
         Ok(Box::new(move || {
             let done = self.noted(self.end_exchange(ticket, &until))?;
             self.arrived(device, done, on_device)
@@ -808,14 +846,14 @@ impl Until {
         }
     }
 
-    /// Yields or sleeps for a moment; fails after the deadline.
-    fn pause(&self, rank: usize, peer: usize) -> Result<(), Error> {
+    /// Yields or sleeps for a moment; fails after the deadline. A caller that is `soon` done yields.
+    fn pause(&self, rank: usize, peer: usize, soon: bool) -> Result<(), Error> {
         let waited = self.start.elapsed();
         if waited >= self.deadline {
             return Err(Error::Deadline { rank, peer, waited });
         }
         // There may be more ranks than processors.
-        if waited < Duration::from_micros(200) {
+        if soon {
             std::thread::yield_now();
         } else {
             std::thread::sleep(Duration::from_micros(50));
@@ -824,33 +862,92 @@ impl Until {
     }
 }
 
+/// Whether a wait since `start` for this many bytes ends soon: messages take some microseconds, and
+/// an MPI that copies piece by piece, a piece in each call, moves more than a byte in a nanosecond
+/// if it is called without pause.
+fn is_soon(start: Instant, bytes: usize) -> bool {
+    start.elapsed() < SOON + Duration::from_nanos(bytes as u64)
+}
+
+/// The bytes of a message on the host.
+enum Bytes {
+    Own(Vec<u8>),
+    /// Memory for copies to and from a device. No copy is under way while MPI uses it.
+    OfDevice(HostBuffer<u8>),
+}
+
+impl Bytes {
+    fn len(&self) -> usize {
+        match self {
+            Self::Own(own) => own.len(),
+            Self::OfDevice(bytes) => bytes.len(),
+        }
+    }
+
+    fn as_slice(&self) -> Result<&[u8], Error> {
+        match self {
+            Self::Own(own) => Ok(own),
+            Self::OfDevice(bytes) => Ok(bytes.as_slice()?),
+        }
+    }
+
+    fn as_mut_slice(&mut self) -> Result<&mut [u8], Error> {
+        match self {
+            Self::Own(own) => Ok(own),
+            Self::OfDevice(bytes) => Ok(bytes.as_mut_slice()?),
+        }
+    }
+}
+
 /// A send or receive, and the bytes that MPI reads or writes.
 struct Pending {
     peer: usize,
     request: ffi::MPI_Request,
-    bytes: Vec<u8>,
+    bytes: Bytes,
     under_way: bool,
 }
 
 impl Pending {
-    fn new(peer: usize, bytes: Vec<u8>) -> Self {
+    fn new(peer: usize, bytes: Bytes) -> Self {
         Self {
             peer,
             // SAFETY: reads a constant of the MPI library.
             request: unsafe { ffi::RSMPI_REQUEST_NULL },
-            bytes,
+            bytes: bytes,
             under_way: false,
         }
     }
 
+    /// Begins to send the bytes to the peer, which is one of the ranks.
+    fn send(&mut self, rank: usize, comm: ffi::MPI_Comm, tag: c_int) -> Result<(), Error> {
+        let count = count_of(self.bytes.len(), rank, self.peer)?;
+        // SAFETY: `Pending` keeps the bytes until the request has ended, or for ever, and nothing
+        // writes them meanwhile. The communicator is valid.
+        let code = unsafe {
+            ffi::MPI_Isend(
+                self.bytes.as_slice()?.as_ptr().cast::<c_void>(),
+                count,
+                ffi::RSMPI_UINT8_T,
+                self.peer as c_int,
+                tag,
+                comm,
+                &raw mut self.request,
+            )
+        };
+        said("MPI_Isend", code)?;
+        self.under_way = true;
+        Ok(())
+    }
+
     /// Begins to receive a message into the bytes, which have its length.
     fn receive(&mut self, mut found: Found) -> Result<(), Error> {
-        let count = self.bytes.len().min(found.bytes) as c_int;
+        let bytes = self.bytes.as_mut_slice()?;
+        let count = bytes.len().min(found.bytes) as c_int;
         // SAFETY: there are at least `count` bytes. They stay until the request has ended, or for
         // ever, and nothing reads them before.
         let code = unsafe {
             ffi::MPI_Imrecv(
-                self.bytes.as_mut_ptr().cast::<c_void>(),
+                bytes.as_mut_ptr().cast::<c_void>(),
                 count,
                 ffi::RSMPI_UINT8_T,
                 &raw mut found.message,
@@ -881,13 +978,19 @@ impl Pending {
         self.under_way = done == 0;
         Ok(done != 0)
     }
+
+    /// The bytes. MPI must be done with them.
+    fn take(mut self) -> Bytes {
+        debug_assert!(!self.under_way, "callers test it");
+        std::mem::replace(&mut self.bytes, Bytes::Own(Vec::new()))
+    }
 }
 
 impl Drop for Pending {
     fn drop(&mut self) {
         if self.under_way {
             // After an error MPI may still use the bytes, so they are never freed.
-            std::mem::forget(std::mem::take(&mut self.bytes));
+            std::mem::forget(std::mem::replace(&mut self.bytes, Bytes::Own(Vec::new())));
         }
     }
 }

@@ -13,7 +13,7 @@ pub(crate) struct Spare(Mutex<Vec<Buffer<u8>>>);
 
 /// The most buffers that are kept: more than the 26 neighbours of an exchange in space and the rims
 /// of a field need.
-const MOST: usize = 64;
+pub(crate) const MOST: usize = 64;
 
 impl Spare {
     fn free(&self) -> MutexGuard<'_, Vec<Buffer<u8>>> {
