@@ -913,7 +913,7 @@ impl Pending {
             peer,
             // SAFETY: reads a constant of the MPI library.
             request: unsafe { ffi::RSMPI_REQUEST_NULL },
-            bytes: bytes,
+            bytes,
             under_way: false,
         }
     }
