@@ -396,6 +396,28 @@ fn resident_blocks_give_the_bits_of_single_ones_in_f64() {
     });
 }
 
+/// Blocks with more rows than the halos of the blocks above and below: of the rows between, only the
+/// ends are in another block's halo. The emulator holds 128 blocks, which here are three columns.
+#[test]
+fn resident_blocks_with_rows_between_their_halos_give_the_bits_of_single_ones() {
+    let device = Device::emulator_with(EmulatorOptions {
+        blocks: Blocks::Resident,
+        ..EmulatorOptions::default()
+    });
+    let (shape, mut rng) = (Shape2::new(100, 720), rng());
+    let initial = uniform(&mut rng, shape.nx * shape.ny);
+    let heat = Heat2d::dirichlet(shape).unwrap();
+    let plan = heat.plan_with::<f32>(&device, Variant::Resident).unwrap();
+    let field = Field2::from_vec(shape, initial.clone()).unwrap();
+    let mut plate = plan.start(&field).unwrap();
+    // One exchange.
+    plate.iterate(9).unwrap();
+    let expected = iterations_by_definition(shape, &initial, 9);
+    assert_same_bits(plate.field().unwrap().as_slice(), &expected, |index| {
+        point(shape, index)
+    });
+}
+
 /// Cases that need more blocks than the emulator tries.
 #[cfg(feature = "gpu")]
 #[test]

@@ -206,6 +206,8 @@ unsafe fn resident<T: Real, const R: usize>(
             let i = place.x + p as i32;
             place.fixed |= u32::from(i <= 0 || i >= place.nx - 1) << p;
             place.owned |= u32::from(i >= left && i < right) << p;
+            // equivalent mutant (arithmetic: `<<`): posts points that are in no halo as well
+            // equivalent mutant (comparison: `>=`): as above
             place.inner |= u32::from(i >= left + place.halo && i < right - place.halo) << p;
         },
     );
