@@ -12,6 +12,7 @@
 
 use crate::communicator::{Launched, launched_ranks};
 use crate::error::require_rank;
+use crate::spare;
 use crate::{
     Arrival, Arrived, Communicator, Error, Expected, Incoming, Outgoing, Parcel, Transport,
 };
@@ -94,9 +95,6 @@ struct Begun {
 
 // SAFETY: as for `World`: only the thread that holds the lock uses the handles of the exchanges.
 unsafe impl Send for Begun {}
-
-/// The most buffers of host memory that are kept, as many as for messages on a device.
-const MOST_SPARE: usize = crate::spare::MOST;
 
 /// How long a rank waits for a message of no bytes before it sleeps between two tests.
 const SOON: Duration = Duration::from_micros(200);
@@ -481,7 +479,7 @@ impl World {
         for Expected { from, tag, room } in incoming {
             require_rank(from, self.size)?;
             let bytes = if is_host {
-                Bytes::Own(room.move_to(device)?.into_vec()?)
+                Bytes::Own(room.into_vec()?)
             } else {
                 let mut bytes = self.on_host(device, room.len())?;
                 // An earlier copy from it to the device ends first.
@@ -500,7 +498,7 @@ impl World {
             require_rank(to, self.size)?;
             count_of(bytes.len(), self.rank, to)?;
             let message = if is_host {
-                Bytes::Own(bytes.move_to(device)?.into_vec()?)
+                Bytes::Own(bytes.into_vec()?)
             } else {
                 let mut message = self.on_host(device, bytes.len())?;
                 bytes.copy_to_host(&mut message)?;
@@ -519,9 +517,7 @@ impl World {
             failed: None,
         };
         let mut begun = self.desk.begun();
-        if is_host {
-            exchange.begin_sends()?;
-        }
+        exchange.begin_sends()?;
         let number = begun.next;
         begun.next += 1;
         begun.exchanges.insert(number, exchange);
@@ -536,10 +532,10 @@ impl World {
 
     /// Host memory for a message of this many bytes to or from `device`, with unspecified contents.
     fn on_host(&self, device: &Device, bytes: usize) -> Result<HostBuffer<u8>, halo_gpu::Error> {
-        let mut spare = self.spare.take();
+        let mut free = self.spare.take();
         let fits = |it: &HostBuffer<u8>| it.len() == bytes && it.device() == device;
-        let found = spare.iter().position(fits).map(|at| spare.remove(at));
-        self.spare.set(spare);
+        let found = free.iter().position(fits).map(|at| free.remove(at));
+        self.spare.set(free);
         found.map_or_else(|| device.alloc_host(bytes), Ok)
     }
 
@@ -554,24 +550,24 @@ impl World {
             messages: on_device.rooms,
             spare: on_device.sent,
         };
-        let mut spare = self.spare.take();
+        let mut free = self.spare.take();
         for (nth, bytes) in came.into_iter().enumerate() {
             match bytes {
                 Bytes::Own(own) => arrived.messages.push(Buffer::from_vec(device, own)?),
                 Bytes::OfDevice(bytes) => {
                     arrived.messages[nth].copy_from_host(&bytes)?;
-                    spare.push(bytes);
+                    free.push(bytes);
                 }
             }
         }
         for bytes in sent {
             match bytes {
                 Bytes::Own(own) => arrived.spare.push(Buffer::from_vec(device, own)?),
-                Bytes::OfDevice(bytes) => spare.push(bytes),
+                Bytes::OfDevice(bytes) => free.push(bytes),
             }
         }
-        spare.drain(..spare.len().saturating_sub(MOST_SPARE));
-        self.spare.set(spare);
+        free.drain(..free.len().saturating_sub(spare::MOST));
+        self.spare.set(free);
         Ok(arrived)
     }
 
@@ -876,6 +872,12 @@ enum Bytes {
     OfDevice(HostBuffer<u8>),
 }
 
+impl Default for Bytes {
+    fn default() -> Self {
+        Self::Own(Vec::new())
+    }
+}
+
 impl Bytes {
     fn len(&self) -> usize {
         match self {
@@ -982,7 +984,7 @@ impl Pending {
     /// The bytes. MPI must be done with them.
     fn take(mut self) -> Bytes {
         debug_assert!(!self.under_way, "callers test it");
-        std::mem::replace(&mut self.bytes, Bytes::Own(Vec::new()))
+        std::mem::take(&mut self.bytes)
     }
 }
 
@@ -990,7 +992,7 @@ impl Drop for Pending {
     fn drop(&mut self) {
         if self.under_way {
             // After an error MPI may still use the bytes, so they are never freed.
-            std::mem::forget(std::mem::replace(&mut self.bytes, Bytes::Own(Vec::new())));
+            std::mem::forget(std::mem::take(&mut self.bytes));
         }
     }
 }

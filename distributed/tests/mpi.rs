@@ -61,6 +61,18 @@ impl Case {
             .output()
             .expect("the launcher")
     }
+
+    /// Runs it on each of these numbers of ranks, and checks that all of them pass; in one of its
+    /// processes, does what that does.
+    fn passes(&self, numbers: &[usize]) {
+        if self.is_done() {
+            return;
+        }
+        for &ranks in numbers {
+            let folder = tempfile::tempdir().expect("a folder");
+            assert_passed(ranks, &self.launch(ranks, folder.path()));
+        }
+    }
 }
 
 /// Runs the test `name` on this many ranks, each a process that calls `body`.
@@ -100,13 +112,7 @@ fn processes_have_the_bits_of_one() {
             has_the_bits_of_one(communicator, &Device::cpu())
         },
     };
-    if case.is_done() {
-        return;
-    }
-    for ranks in [1, 2, 3, 4, 7] {
-        let folder = tempfile::tempdir().expect("a folder");
-        assert_passed(ranks, &case.launch(ranks, folder.path()));
-    }
+    case.passes(&[1, 2, 3, 4, 7]);
 }
 
 /// Messages of devices go through the host.
@@ -116,13 +122,7 @@ fn processes_with_emulators_have_the_bits_of_one() {
         name: "processes_with_emulators_have_the_bits_of_one",
         body: || has_the_bits_of_one(Communicator::mpi()?, &Device::emulator()),
     };
-    if case.is_done() {
-        return;
-    }
-    for ranks in [2, 3] {
-        let folder = tempfile::tempdir().expect("a folder");
-        assert_passed(ranks, &case.launch(ranks, folder.path()));
-    }
+    case.passes(&[2, 3]);
 }
 
 /// CI, which has no GPU, leaves this out.
@@ -138,13 +138,7 @@ fn processes_with_gpus_have_the_bits_of_one() {
             has_the_bits_of_one(communicator, &device)
         },
     };
-    if case.is_done() {
-        return;
-    }
-    for ranks in [2, 3] {
-        let folder = tempfile::tempdir().expect("a folder");
-        assert_passed(ranks, &case.launch(ranks, folder.path()));
-    }
+    case.passes(&[2, 3]);
 }
 
 fn has_the_bits_of_one(mut communicator: Communicator, device: &Device) -> Result<(), Error> {
