@@ -10,7 +10,7 @@ mod steps;
 
 use halo_gpu::Scalar;
 use halo_gpu::case::{Role, registry};
-use halo_gpu::device::Blocks;
+use halo_gpu::device::{Blocks, ThreadOrder};
 use halo_gpu::heat2d::{Heat2d, Plan, Plate, Variant, problem};
 use halo_gpu::{
     Buffer, Cost, Device, DeviceKind, EmulatorOptions, Error, Field2, LaunchAxis, Shape2,
@@ -416,6 +416,36 @@ fn resident_blocks_with_rows_between_their_halos_give_the_bits_of_single_ones() 
     assert_same_bits(plate.field().unwrap().as_slice(), &expected, |index| {
         point(shape, index)
     });
+}
+
+/// In a random order the first blocks end before the last ones start. Each launch exchanges once and
+/// continues to count where the one before ended, or its blocks would take old words for new ones.
+#[test]
+fn resident_blocks_may_start_after_others_have_ended() {
+    let (shape, mut rng) = (Shape2::new(30, 60), rng());
+    let initial = uniform(&mut rng, shape.nx * shape.ny);
+    let heat = Heat2d::dirichlet(shape).unwrap();
+    let field = Field2::from_vec(shape, initial.clone()).unwrap();
+    for order in [
+        ThreadOrder::Forward,
+        ThreadOrder::Random(1),
+        ThreadOrder::Random(2),
+    ] {
+        let device = Device::emulator_with(EmulatorOptions {
+            blocks: Blocks::Resident,
+            order,
+            ..EmulatorOptions::default()
+        });
+        let plan = heat.plan_with::<f32>(&device, Variant::Resident).unwrap();
+        let mut plate = plan.start(&field).unwrap();
+        for launch in 1..5 {
+            plate.iterate(9).unwrap();
+            let expected = iterations_by_definition(shape, &initial, 9 * launch);
+            assert_same_bits(plate.field().unwrap().as_slice(), &expected, |index| {
+                point(shape, index)
+            });
+        }
+    }
 }
 
 /// Cases that need more blocks than the emulator tries.

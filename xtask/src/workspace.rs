@@ -15,6 +15,14 @@ pub(crate) fn root() -> Result<PathBuf, Error> {
     Ok(metadata.workspace_root.into())
 }
 
+/// The names of the packages of the workspace in `folder`.
+pub(crate) fn members(folder: &Path) -> Result<Vec<String>, Error> {
+    let mut command = cargo_metadata::MetadataCommand::new();
+    let metadata = command.current_dir(folder).no_deps().exec()?;
+    let packages = metadata.workspace_packages().into_iter();
+    Ok(packages.map(|package| package.name.to_string()).collect())
+}
+
 /// The paths, relative to `root`, of all files that git tracks or would track.
 ///
 /// A file that is still listed but was deleted from the folder is left out.

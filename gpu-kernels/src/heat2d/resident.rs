@@ -328,6 +328,7 @@ unsafe fn resident<T: Real, const R: usize>(
             }
         },
     );
+    // equivalent mutant (literal): any one thread of a block may take its ticket
     if lane == 0 && warp == 0 {
         let blocks = thread::grid_dim_x() * thread::grid_dim_y();
         // SAFETY: only this operation touches the ticket, which the last block resets; by then all
@@ -449,6 +450,7 @@ unsafe fn collect<T: Real, const P: usize, const R: usize>(
             // equivalent mutant (arithmetic: `&` made `|`): a round more, in rows without such points
             // equivalent mutant (arithmetic: `-` made `+`): so does this, since the bits behind the
             // points are set
+            // equivalent mutant (literal: `1` made `2` in `1 << P`): as above
             let mut waiting = (collected[0] | collected[1]) & ((1 << P) - 1) != 0;
             while waiting {
                 waiting = false;

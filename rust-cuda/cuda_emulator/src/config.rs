@@ -67,8 +67,10 @@ pub enum ThreadOrder {
     /// The last thread first.
     Reverse,
     /// A new random order after every barrier, drawn from this seed, and a
-    /// random chance that others run first at every atomic and step. The same
-    /// seed gives the same orders.
+    /// random chance that others run first at every atomic and step. With
+    /// [`Blocks::Resident`] blocks start one after another: those that wait for
+    /// none of the later ones may end before these start. The same seed gives
+    /// the same orders.
     Random(u64),
 }
 

@@ -361,6 +361,9 @@ fn work(launch: &Launch<'_>, queue: &Queue) {
     workspace.put_back();
 }
 
+/// In random orders, how often the blocks that have started run before the next one starts.
+const ROUNDS_BETWEEN_STARTS: u64 = 4;
+
 /// Runs all blocks in turn on this OS thread.
 fn run_resident(launch: &Launch<'_>, queue: &Queue) {
     sys::prepare_thread();
@@ -377,8 +380,17 @@ fn run_resident(launch: &Launch<'_>, queue: &Queue) {
         }
         let _worker = launch.ticket.as_ref().map(|ticket| ticket.enter());
         let mut finished = vec![false; runners.len()];
+        // Where blocks start late, those before them may have ended, unless they wait for them.
+        let late = matches!(launch.options.order, ThreadOrder::Random(_));
+        let mut started = if late { 1 } else { runners.len() };
+        let mut round = 0_u64;
         'all: while finished.contains(&false) {
-            for (i, runner) in runners.iter_mut().enumerate() {
+            round += 1;
+            let ended = !finished[..started].contains(&false);
+            if ended || round.is_multiple_of(ROUNDS_BETWEEN_STARTS) {
+                started = runners.len().min(started + 1);
+            }
+            for (i, runner) in runners[..started].iter_mut().enumerate() {
                 if finished[i] {
                     continue;
                 }

@@ -30,14 +30,24 @@ const ALWAYS: &str = "#[inline(always)]";
 /// Its replacement in the copy, of the same length: positions in the text do not change.
 const SOMETIMES: &str = "#[inline        ]";
 
-/// Settings that differ from the original's build. Without them cargo would take the copy's crates
-/// for the original's, because both have the same paths within their workspaces, and a test of the
-/// original could run the copy. Dependencies are built as in the original.
+/// Debug levels that differ from the original's build. Without them cargo would take the copy's
+/// crates for the original's, because both have the same paths within their workspaces, and a test
+/// of the original could run the copy. Dependencies are built as in the original.
 const PROFILE: [(&str, &str); 2] = [
+    // That of the mutated crates.
     ("CARGO_PROFILE_DEV_DEBUG", "0"),
-    // The debug level of procedural macros and build scripts, 0 in the original.
+    // That of procedural macros and build scripts, 0 in the original.
     ("CARGO_PROFILE_DEV_BUILD_OVERRIDE_DEBUG", "1"),
 ];
+
+/// The crates that the original builds with the debug level of the profile.
+const MUTATED: [&str; 2] = ["halo-kernels", "halo-stencil"];
+
+/// The same for the other crates of a workspace, which may have a level of their own.
+fn debug_levels(members: &[String]) -> impl Iterator<Item = String> {
+    let others = members.iter().filter(|it| !MUTATED.contains(&it.as_str()));
+    others.map(|name| format!("profile.dev.package.{name}.debug=1"))
+}
 
 /// A source file and its mutations, by number.
 pub(crate) struct Source {
@@ -52,6 +62,8 @@ pub(crate) struct Copy {
     folder: PathBuf,
     /// The target folder: the original's, so that the built dependencies are shared.
     target: PathBuf,
+    /// The names of the workspace's packages.
+    members: Vec<String>,
     /// A hash of the copied files.
     pub(crate) hash: String,
 }
@@ -85,6 +97,7 @@ impl Copy {
         }
         remove_others(&folder, &folder, &files)?;
         Ok(Self {
+            members: workspace::members(root)?,
             folder,
             target: target.to_path_buf(),
             hash: format!("{:x}", hash.finalize()),
@@ -178,6 +191,7 @@ impl Copy {
             .args(["--config", "profile.dev.package.halo-gpu.opt-level=1"])
             .args(["--config", "profile.dev.package.halo-tests.opt-level=1"])
             .arg("--message-format=json")
+            .args(debug_levels(&self.members).flat_map(|level| ["--config".to_owned(), level]))
             .env("CARGO_TARGET_DIR", &self.target)
             .envs(PROFILE);
         if has_stencils {

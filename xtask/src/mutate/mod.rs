@@ -609,7 +609,8 @@ mod tests {
         };
         write(
             "Cargo.toml",
-            "[workspace]\nresolver = \"3\"\nmembers = [\"gpu-kernels\", \"tests\"]\n",
+            "[workspace]\nresolver = \"3\"\nmembers = [\"apart\", \"gpu-kernels\", \"tests\"]\n\
+             [profile.dev.package]\nhalo-apart = { debug = false }\n",
         );
         write(
             "gpu-kernels/Cargo.toml",
@@ -617,6 +618,12 @@ mod tests {
              [lib]\nname = \"gpu_kernels\"\n",
         );
         write("gpu-kernels/src/lib.rs", "//! L.\npub mod sum;\n");
+        // Nothing in it differs in the copy.
+        write(
+            "apart/Cargo.toml",
+            "[package]\nname = \"halo-apart\"\nversion = \"0.0.0\"\nedition = \"2024\"\n",
+        );
+        write("apart/src/lib.rs", "");
         let kernels = "//! S.
 pub fn tested(a: u32) -> u32 {
     a + 10
@@ -651,6 +658,7 @@ fn counts() {
             "tests/Cargo.toml",
             "[package]\nname = \"halo-tests\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\
              [lib]\npath = \"lib.rs\"\n[dependencies]\nhalo-kernels = { path = \"../gpu-kernels\" }\n\
+             halo-apart = { path = \"../apart\" }\n\
              [[test]]\nname = \"sum\"\npath = \"sum.rs\"\n",
         );
         write("tests/lib.rs", "");
@@ -696,6 +704,16 @@ fn counts() {
             tally.to_string(),
             "mutate: 11 mutations: 8 caught, 1 survived, 1 equivalent by their waivers, 1 that do not compile"
         );
+
+        // No crate of the copy passes for one of the original.
+        let mut command = std::process::Command::new(cargo_halo::process::cargo());
+        command.args(["build", "--verbose"]).current_dir(&root);
+        let output = command.env("CARGO_TARGET_DIR", &target).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        for name in ["halo-apart", "halo-kernels", "halo-tests"] {
+            assert!(said.contains(&format!("Compiling {name}")), "{said}");
+            assert!(!said.contains(&format!("Fresh {name}")), "{said}");
+        }
 
         let (packed, elsewhere) = (folder.path().join("packed"), folder.path().join("moved"));
         let built = build(&root, &target, &found, &selected).unwrap();

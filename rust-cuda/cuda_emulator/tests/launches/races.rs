@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicU32, Ordering, fence};
 
 use crate::common::{Buffer, config, tid, verify};
 use cuda_emulator::intrinsics::{self as cuda, SharedSlot, ShuffleKind};
-use cuda_emulator::{Access, Blocks, DeviceMemory, Diagnosis, MemoryKind, RacingAccess, Verify};
+use cuda_emulator::{
+    Access, Blocks, DeviceMemory, Diagnosis, MemoryKind, RacingAccess, ThreadOrder, Verify,
+};
 
 /// A pointer that kernels use like a parameter, by plain accesses.
 #[derive(Clone, Copy)]
@@ -628,6 +630,33 @@ fn what_is_ordered_is_not_blamed() {
             panic!("{name}: {diagnosis}");
         }
     }
+}
+
+/// Each block counts those that have ended when it starts, and greets its neighbours twice. On a GPU
+/// a block that is not its neighbour may start after it has ended.
+#[test]
+fn blocks_that_are_resident_may_start_late() {
+    const BLOCKS: u32 = 8;
+    let mut how = Verify::default();
+    how.options.blocks = Blocks::Resident;
+    let diagnosis = check_so(&how, BLOCKS, 1, |_, out| {
+        let (b, last) = (block(), BLOCKS - 1);
+        let (ended, greeted) = (out.atomic(0), |b: u32| out.atomic(1 + b));
+        let before = ended.load(Ordering::SeqCst);
+        for greeting in 1..=2 {
+            greeted(b).store(greeting, Ordering::SeqCst);
+            for neighbour in [b.saturating_sub(1), last.min(b + 1)] {
+                while greeted(neighbour).load(Ordering::SeqCst) < greeting {}
+            }
+        }
+        out.atomic(20 + b).store(before, Ordering::SeqCst);
+        ended.fetch_add(1, Ordering::SeqCst);
+    })
+    .unwrap_err();
+    let Diagnosis::OrderDependent { orders, .. } = &diagnosis else {
+        panic!("{diagnosis}");
+    };
+    assert!(matches!(orders[1], ThreadOrder::Random(_)), "{diagnosis}");
 }
 
 #[test]
