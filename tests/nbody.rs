@@ -425,6 +425,48 @@ fn every_number_of_parts_and_groups() {
 }
 
 #[test]
+fn own_bodies_attract_while_the_others_arrive() {
+    fn check<T: Scalar + Bits>(rng: &mut SmallRng) {
+        let nan = body([f64::NAN; 3], f64::NAN);
+        // The last part is as long as the others, and shorter.
+        for (n, wanted) in [(130, 1), (640, 5), (1411, 4)] {
+            let all = random_bodies::<T>(rng, n);
+            let gravity = Gravity::new(0.05).unwrap().with_parts(wanted).unwrap();
+            for_each(&format!("{n} bodies, {}", T::NAME), devices(), |device| {
+                let implementation = match device.kind() {
+                    DeviceKind::Cpu => Implementation::Default,
+                    _ => Implementation::Kernel(Variant::RegisterTile),
+                };
+                let right = implementation.run(&device, &gravity, &all);
+                let there = device.upload(&all).unwrap();
+                for own in [0..1, wanted / 2..wanted, wanted - 1..wanted, 0..wanted] {
+                    let mut plan = gravity.plan_of_parts(&device, n, own).unwrap();
+                    assert_eq!(plan.parts(), wanted);
+                    let own = plan.own();
+                    let mut bodies = device.alloc_filled(n, nan).unwrap();
+                    let mut known = bodies.view_mut(own.clone()).unwrap();
+                    known.copy_from(there.view(own.clone()).unwrap()).unwrap();
+                    let mut found = device.alloc_filled(own.len(), [T::nearest(f64::NAN); 3]);
+                    let found = found.as_mut().unwrap();
+                    let receive =
+                        |bodies: &mut Buffer<_>| bodies.view_mut(..)?.copy_from((&there).into());
+                    plan.accelerations_while::<Error>(&mut bodies, receive, found)
+                        .unwrap();
+                    let right = right[own].as_flattened();
+                    assert_same_bits(found.to_vec().unwrap().as_flattened(), right, component);
+                    found.fill([T::nearest(f64::NAN); 3]).unwrap();
+                    plan.accelerations(&there, found).unwrap();
+                    assert_same_bits(found.to_vec().unwrap().as_flattened(), right, component);
+                }
+            });
+        }
+    }
+    let mut rng = rng();
+    check::<f32>(&mut rng);
+    check::<f64>(&mut rng);
+}
+
+#[test]
 fn little_memory_takes_rounds() {
     // With memory for less than one row a round takes one distance, with memory for two rows it takes
     // two. Three groups have the distances 0 and 1. Four groups also have distance 2, to the opposite

@@ -2,7 +2,7 @@
 
 use crate::checkpoint::{Checkpoint, Checkpoints, Of};
 use crate::spare::Spare;
-use crate::{Block, Communicator, Error, Expected, Parcel, Stored};
+use crate::{Arrival, Block, Communicator, Error, Expected, Parcel, Stored};
 use halo_gpu::nbody::problem::Cluster;
 use halo_gpu::nbody::{Body, Energy, Gravity, PartPlan, kick_drift};
 use halo_gpu::{Buffer, Device, Element, Scalar, Tally, View};
@@ -45,6 +45,13 @@ pub struct Plan<'a, T: Scalar> {
     shares: Vec<Range<usize>>,
     all: Buffer<Body<T>>,
     spare: Spare,
+}
+
+/// Messages with bodies that are under way.
+struct Gathering<'a> {
+    /// The ranks that send.
+    from: Vec<usize>,
+    arrival: Arrival<'a>,
 }
 
 impl<'a, T: Scalar> Plan<'a, T> {
@@ -105,8 +112,18 @@ impl<'a, T: Scalar> Plan<'a, T> {
         own: &Buffer<Body<T>>,
         accelerations: &mut Buffer<[T; 3]>,
     ) -> Result<(), Error> {
-        self.gather(own)?;
-        self.accelerations_as_gathered(accelerations)
+        self.put(own)?;
+        let device = self.all.device().clone();
+        let gathering = self.begin(&device, own)?;
+        let Self {
+            plan,
+            all,
+            shares,
+            spare,
+            ..
+        } = self;
+        let receive = |all: &mut Buffer<_>| gathering.finish(all, shares, spare);
+        plan.accelerations_while(all, receive, accelerations)
     }
 
     /// The same, due to the bodies as last [gathered](Self::gather).
@@ -127,15 +144,34 @@ impl<'a, T: Scalar> Plan<'a, T> {
     ///
     /// As [`accelerations`](Self::accelerations).
     pub fn gather(&mut self, own: &Buffer<Body<T>>) -> Result<(), Error> {
-        self.all.view_mut(self.own())?.copy_from(own.into())?;
+        self.put(own)?;
         let device = self.all.device().clone();
+        let gathering = self.begin(&device, own)?;
+        gathering.finish(&mut self.all, &self.shares, &mut self.spare)
+    }
+
+    /// Puts the rank's own bodies among all.
+    fn put(&mut self, own: &Buffer<Body<T>>) -> Result<(), Error> {
+        let place = self.own();
+        Ok(self.all.view_mut(place)?.copy_from(own.into())?)
+    }
+
+    /// Begins to send the rank's own bodies to the other ranks, and to receive theirs.
+    fn begin<'b>(
+        &mut self,
+        device: &'b Device,
+        own: &Buffer<Body<T>>,
+    ) -> Result<Gathering<'b>, Error>
+    where
+        'a: 'b,
+    {
         let (rank, size) = (self.communicator.rank(), size_of::<Body<T>>());
         let (mut outgoing, mut incoming) = (Vec::new(), Vec::new());
         for (peer, share) in self.shares.iter().enumerate() {
             if peer == rank {
                 continue;
             }
-            let mut bytes = self.spare.take(&device, own.len() * size)?;
+            let mut bytes = self.spare.take(device, own.len() * size)?;
             bytes.view_mut(..)?.copy_bytes_from(own.into())?;
             outgoing.push(Parcel {
                 to: peer,
@@ -145,17 +181,31 @@ impl<'a, T: Scalar> Plan<'a, T> {
             incoming.push(Expected {
                 from: peer,
                 tag: 0,
-                room: self.spare.take(&device, share.len() * size)?,
+                room: self.spare.take(device, share.len() * size)?,
             });
         }
-        let froms: Vec<_> = incoming.iter().map(|it| it.from).collect();
-        let arrived = self.communicator.begin(&device, outgoing, incoming)?()?;
-        for (peer, bytes) in froms.into_iter().zip(&arrived.messages) {
-            let mut share = self.all.view_mut(self.shares[peer].clone())?;
+        Ok(Gathering {
+            from: incoming.iter().map(|it| it.from).collect(),
+            arrival: self.communicator.begin(device, outgoing, incoming)?,
+        })
+    }
+}
+
+impl Gathering<'_> {
+    /// Waits for the messages, and puts their bodies among all.
+    fn finish<T: Scalar>(
+        self,
+        all: &mut Buffer<Body<T>>,
+        shares: &[Range<usize>],
+        spare: &mut Spare,
+    ) -> Result<(), Error> {
+        let arrived = (self.arrival)()?;
+        for (peer, bytes) in self.from.into_iter().zip(&arrived.messages) {
+            let mut share = all.view_mut(shares[peer].clone())?;
             share.copy_bytes_from(View::from(bytes))?;
         }
-        self.spare.put(arrived.messages);
-        self.spare.put(arrived.spare);
+        spare.put(arrived.messages);
+        spare.put(arrived.spare);
         Ok(())
     }
 }

@@ -539,7 +539,7 @@ impl<T: Real> Lane<T> {
         unrolled::<P>(
             #[inline(always)]
             |p| {
-                // equivalent mutant (arithmetic: `<<` made `>>` in `((1 << points) - 1)`): a lane's
+                // equivalent mutant (arithmetic: `<<` made `>>` in `((1 << points) - 1) <<): a lane's
                 // second vector has at most the wall behind the last column, whose value stays
                 // equivalent mutant (arithmetic: `-` made `+`): the same values, in more accesses
                 // equivalent mutant (literal: in `1 << points`): as above

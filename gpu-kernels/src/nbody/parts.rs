@@ -4,11 +4,12 @@
 
 use super::tiles::{REGISTER_BLOCK, REGISTER_BODIES, SYMMETRIC_GROUP, SYMMETRIC_TILES};
 use crate::registry::Problem;
+use core::ops::Range;
 
 /// The most blocks of a grid along y.
 const MAX_PARTS: usize = 65_535;
 
-/// A launch of [`register_tile`](super::register_tile).
+/// How the sums of [`register_tile`](super::register_tile) are divided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TileParts {
     n: usize,
@@ -52,24 +53,100 @@ impl TileParts {
         self.per_part
     }
 
-    /// The number of rows of `n` sums that the launch writes.
+    /// The number of parts.
     #[must_use]
     pub const fn parts(self) -> u32 {
         self.parts
     }
 
+    /// The bodies of these parts; parts beyond the last have none.
+    #[must_use]
+    pub fn bodies_of(self, parts: Range<u32>) -> Range<usize> {
+        let bound = |part: u32| self.n.min(part as usize * self.per_part as usize);
+        bound(parts.start)..bound(parts.end)
+    }
+
+    /// The launch that computes all sums.
+    #[must_use]
+    pub fn all(self) -> Tiles {
+        self.by_all(0..self.parts)
+    }
+
+    /// The launch that computes the sums for the bodies of the parts `own`, over all parts.
+    #[must_use]
+    pub fn by_all(self, own: Range<u32>) -> Tiles {
+        self.tiles(&own, 0, self.parts)
+    }
+
+    /// The same over the parts `own` alone.
+    #[must_use]
+    pub fn by_own(self, own: Range<u32>) -> Tiles {
+        self.tiles(&own, own.start, own.end.saturating_sub(own.start))
+    }
+
+    /// The same over the parts other than `own`, if there are others.
+    #[must_use]
+    pub fn by_others(self, own: Range<u32>) -> Option<Tiles> {
+        let others = (self.parts + own.start).saturating_sub(own.end);
+        (others > 0).then(|| self.tiles(&own, own.end, others))
+    }
+
+    /// The sums over `count` parts from `first` on, where part 0 follows the last.
+    fn tiles(self, own: &Range<u32>, first: u32, count: u32) -> Tiles {
+        let targets = self.bodies_of(own.clone());
+        Tiles {
+            parts: self,
+            first_target: targets.start as u32,
+            targets: targets.len() as u32,
+            first: first % self.parts,
+            count: count.min(self.parts),
+        }
+    }
+}
+
+/// A launch of [`register_tile`](super::register_tile): the sums for some of the bodies, over some
+/// of the parts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tiles {
+    parts: TileParts,
+    first_target: u32,
+    targets: u32,
+    /// The first part; the last is followed by part 0.
+    first: u32,
+    count: u32,
+}
+
+impl Tiles {
+    /// The parts of all sums.
+    #[must_use]
+    pub const fn parts(self) -> TileParts {
+        self.parts
+    }
+
+    /// The first body whose sums are computed, and the number of these bodies.
+    #[must_use]
+    pub const fn targets(self) -> [u32; 2] {
+        [self.first_target, self.targets]
+    }
+
+    /// The first part; the others follow, and part 0 follows the last.
+    #[must_use]
+    pub const fn first_part(self) -> u32 {
+        self.first
+    }
+
     /// The problem that determines the geometry.
     #[must_use]
     pub const fn problem(self) -> Problem {
-        Problem::plane(self.n, self.parts as usize)
+        Problem::plane(self.targets as usize, self.count as usize)
     }
 
-    /// The rows that `sum` must add.
+    /// The rows that `sum` must add when all parts have been computed.
     #[must_use]
     pub const fn rows(self) -> Rows {
         Rows {
-            n: self.n,
-            parts: self.parts,
+            n: self.targets as usize,
+            parts: self.parts.parts,
             reactions: 0,
             half_of_last: false,
             add: false,
@@ -241,6 +318,38 @@ mod tests {
                 assert!(per_part.is_multiple_of(tile));
                 assert!(per_part == tile || most * (per_part - tile) < n);
             }
+        }
+    }
+
+    #[test]
+    fn own_and_other_parts_are_all_parts() {
+        for n in [1, 128, 1000, 5000] {
+            let parts = TileParts::new(n, 7);
+            for start in 0..parts.parts() {
+                for end in start + 1..=parts.parts() {
+                    let mut times = [0; 7];
+                    let launches = [Some(parts.by_own(start..end)), parts.by_others(start..end)];
+                    for tiles in launches.into_iter().flatten() {
+                        let [targets, launched, _] = tiles.problem().extents;
+                        let [first, count] = tiles.targets().map(|it| it as usize);
+                        assert_eq!(first..first + count, parts.bodies_of(start..end));
+                        assert_eq!([targets, tiles.rows().n()], [count; 2]);
+                        assert_eq!(tiles.rows().parts(), parts.parts());
+                        assert!(tiles.first_part() < parts.parts());
+                        for part in 0..launched as u32 {
+                            times[((tiles.first_part() + part) % parts.parts()) as usize] += 1;
+                        }
+                    }
+                    assert!(times[..parts.parts() as usize].iter().all(|&it| it == 1));
+                    let own = parts.by_own(start..end);
+                    assert_eq!((own.first_part(), own.count), (start, end - start));
+                }
+            }
+            assert_eq!(parts.all(), parts.by_all(0..parts.parts()));
+            assert_eq!(
+                parts.all().problem(),
+                Problem::plane(n, parts.parts() as usize)
+            );
         }
     }
 

@@ -10,11 +10,13 @@
 //!   clock: 1045 G interactions/s.
 //! - Tile: [`REGISTER_BLOCK`] bodies in static shared memory, filled up with [`Body::NOTHING`], so
 //!   the inner loop needs no check.
-//! - Grid: `ceil(n / (REGISTER_BLOCK · REGISTER_BODIES))` along x, parts along y. Part k sums over
-//!   bodies `k · per_part` to `(k + 1) · per_part - 1`. The parts let few bodies fill a large GPU,
-//!   and [`sum`](super::sum) adds them in order: for a given number of parts the result has the
-//!   same bits every time.
-//! - Output: three reals per body and part, `partials[part · n + body]`.
+//! - A launch computes the accelerations of `targets` of the bodies, by all bodies or by those of
+//!   some parts.
+//! - Grid: `ceil(targets / (REGISTER_BLOCK · REGISTER_BODIES))` along x, parts along y. Part k sums
+//!   over bodies `k · per_part` to `(k + 1) · per_part - 1`. The parts let few bodies fill a large
+//!   GPU, and [`sum`](super::sum) adds them in order: for a given number of parts the result has
+//!   the same bits every time.
+//! - Output: three reals per target and part, `partials[part · targets + target]`.
 
 use super::body::{Body, Real, body_body_refined};
 use super::tiles::{REGISTER_BLOCK, REGISTER_BODIES};
@@ -31,18 +33,21 @@ use cuda_std::{launch_bounds, shared_array};
 /// Declares entry points: name, real type, bodies of the tile per iteration.
 macro_rules! register_tile_kernels {
     ($($name:ident: $real:ty, $unroll:literal;)+) => {$(
-        #[doc = concat!("Parts of the accelerations of `n` bodies in `", stringify!($real), "`.")]
+        #[doc = concat!("Parts of the accelerations of bodies in `", stringify!($real), "`.")]
         ///
         /// `bodies`: `n` elements; `softening_squared`: ε²; `per_part`: the bodies that a part sums
-        /// over; `partials`: `n` elements for each part.
+        /// over; `parts`: their number; `first_part`: the part of the first blocks, which part 0
+        /// follows after the last; `first_target` and `targets`: the bodies whose accelerations are
+        /// computed; `partials`: `targets` elements for each part.
         ///
         /// # Safety
         ///
-        /// - `bodies` is readable for `n` elements, `partials` writable for `n` elements for each
-        ///   block of the grid along y; they do not overlap, and nothing else accesses `partials`
-        ///   during the launch.
+        /// - `bodies` is readable for `n` elements, `partials` writable for `targets · parts`
+        ///   elements; they do not overlap, and nothing else accesses `partials` during the launch.
         /// - Blocks have [`REGISTER_BLOCK`] threads along x; along x the grid has
-        ///   `ceil(n / (REGISTER_BLOCK · REGISTER_BODIES))` of them.
+        ///   `ceil(targets / (REGISTER_BLOCK · REGISTER_BODIES))` of them, and along y at most
+        ///   `parts`.
+        /// - `first_part` is below `parts`, and `first_target + targets` at most `n`.
         /// - `n` is at most 2³¹, and so is `per_part · (parts - 1)`.
         #[kernel]
         #[launch_bounds(REGISTER_BLOCK, 4)]
@@ -51,13 +56,18 @@ macro_rules! register_tile_kernels {
             n: u32,
             softening_squared: $real,
             per_part: u32,
+            parts: u32,
+            first_part: u32,
+            first_target: u32,
+            targets: u32,
             partials: *mut [$real; 3],
         ) {
             let tile = shared_array![Body<$real>; REGISTER_BLOCK as usize];
             // SAFETY: forwarded word for word; the tile is the block's own.
             unsafe {
                 register_tile::<$real, $unroll>(
-                    tile, bodies, n, softening_squared, per_part, partials,
+                    tile, bodies, n, softening_squared, [per_part, parts, first_part],
+                    [first_target, targets], partials,
                 );
             }
         }
@@ -90,7 +100,7 @@ registered! {
     nbody_register_tile_f64: f64;
 }
 
-/// Computes part `blockIdx.y` of the sums for the thread's bodies.
+/// Computes part `first_part + blockIdx.y` of the sums for the thread's bodies.
 ///
 /// # Safety
 ///
@@ -101,11 +111,15 @@ unsafe fn register_tile<T: Real, const UNROLL: usize>(
     bodies: *const Body<T>,
     n: u32,
     softening_squared: T,
-    per_part: u32,
+    [per_part, parts, first_part]: [u32; 3],
+    [first_target, targets]: [u32; 2],
     partials: *mut [T; 3],
 ) {
     let t = thread::thread_idx_x();
-    let part = thread::block_idx_y();
+    let mut part = first_part + thread::block_idx_y();
+    if part >= parts {
+        part -= parts;
+    }
     let first = thread::block_idx_x() * (REGISTER_BLOCK * REGISTER_BODIES as u32) + t;
     let body = |j: u32, end: u32| {
         if j < end {
@@ -119,7 +133,8 @@ unsafe fn register_tile<T: Real, const UNROLL: usize>(
     let mut positions = [[T::ZERO; 3]; REGISTER_BODIES];
     let mut sums = [[T::ZERO; 3]; REGISTER_BODIES];
     unrolled::<REGISTER_BODIES>(|q| {
-        positions[q] = body(first + q as u32 * REGISTER_BLOCK, n).position();
+        let target = first_target + first + q as u32 * REGISTER_BLOCK;
+        positions[q] = body(target, first_target + targets).position();
     });
 
     let mut start = part * per_part;
@@ -154,10 +169,10 @@ unsafe fn register_tile<T: Real, const UNROLL: usize>(
 
     unrolled::<REGISTER_BODIES>(|q| {
         let i = first + q as u32 * REGISTER_BLOCK;
-        if i < n {
-            // SAFETY: part and i are within the grid and the bodies, and no other
-            // thread has this pair.
-            unsafe { *partials.add(part as usize * n as usize + i as usize) = sums[q] };
+        if i < targets {
+            // SAFETY: there are as many parts and targets, and no other thread has
+            // this pair.
+            unsafe { *partials.add(part as usize * targets as usize + i as usize) = sums[q] };
         }
     });
 }

@@ -36,7 +36,7 @@ impl Subject for Cases {
             ("sum", _) => [(1, 1), (300, 9), (1030, 3), (1540, 7)]
                 .into_iter()
                 .flat_map(|(n, parts)| {
-                    let tiles = TileParts::new(n, parts).rows();
+                    let tiles = TileParts::new(n, parts).all().rows();
                     let rounds = Round::all(n, 2, parts as u32).map(Round::rows);
                     std::iter::once(tiles).chain(rounds).map(Rows::problem)
                 })
@@ -44,7 +44,7 @@ impl Subject for Cases {
             // Tiles of 128 and blocks of 512 bodies that are full, or one body short or over.
             (_, Some(Variant::RegisterTile)) => [1, 127, 128, 129, 511, 512, 513, 641, 1024, 1499]
                 .into_iter()
-                .flat_map(|n| [1, 3, 1000].map(|parts| TileParts::new(n, parts).problem()))
+                .flat_map(|n| [1, 3, 1000].map(|parts| TileParts::new(n, parts).all().problem()))
                 .collect(),
             // Groups that meet no other, one opposite group, and a full circle.
             (_, Some(Variant::Symmetric)) => [1, 129, 512, 513, 1025, 1100]
@@ -334,8 +334,7 @@ fn tiles<T: Scalar>(
         outputs: vec![Box::new(before.clone())],
         launch: Box::new(move |inputs, outputs| {
             Launch::Tiles {
-                parts,
-                targets: parts.n(),
+                tiles: parts.all(),
                 softening_squared,
                 bodies: buffer(inputs[0].as_ref()),
                 partials: buffer_mut(outputs[0].as_mut()),
@@ -436,7 +435,7 @@ fn summed<T: Scalar>(n: usize, rows: usize, numbers: &mut Random<'_>) -> Result<
         .into_iter()
         .flat_map(|parts| Round::all(n, 2, parts).map(Round::rows));
     let Some(rows) = rounds
-        .chain([TileParts::new(n, rows).rows()])
+        .chain([TileParts::new(n, rows).all().rows()])
         .find(|it| it.problem() == Problem::plane(n, rows))
     else {
         unreachable!("as many rows as of one of them")

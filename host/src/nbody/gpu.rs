@@ -5,7 +5,7 @@ use crate::variants::{launch_registered, variants};
 use crate::{Buffer, Constants, Device, Element, Error};
 #[cfg(feature = "cases")]
 use cuda_std::host::Kernel;
-use gpu_kernels::nbody::parts::{Round, Rows, TileParts};
+use gpu_kernels::nbody::parts::{Round, Rows, Tiles};
 use gpu_kernels::nbody::{
     Body, Real, aos::*, kick_drift::*, mixed::*, potential::*, register_tile::*, shared::*, sum::*,
     symmetric::*,
@@ -93,10 +93,9 @@ pub(super) enum Launch<'a, T: Launches> {
         bodies: &'a Buffer<Body<T>>,
         accelerations: &'a mut Buffer<[T; 3]>,
     },
-    /// [`Variant::RegisterTile`], for the first `targets` bodies.
+    /// [`Variant::RegisterTile`].
     Tiles {
-        parts: TileParts,
-        targets: usize,
+        tiles: Tiles,
         softening_squared: T,
         bodies: &'a Buffer<Body<T>>,
         partials: &'a mut Buffer<[T; 3]>,
@@ -170,21 +169,16 @@ impl<T: Launches> Launch<'_, T> {
                 check::values(bodies, VELOCITIES, velocities)
             }
             Self::Tiles {
-                parts,
-                targets,
+                tiles,
                 bodies,
                 partials,
                 ..
             } => {
-                check::lengths(parts.n(), "nbody: bodies", bodies.len())?;
-                check::count(*targets)?;
-                has_rows(
-                    bodies.device(),
-                    "nbody: partials",
-                    partials,
-                    parts.n(),
-                    parts.parts(),
-                )
+                check::lengths(tiles.parts().n(), "nbody: bodies", bodies.len())?;
+                let (device, rows) = (bodies.device(), tiles.rows());
+                check::count(bodies.len())?;
+                check::count(rows.n())?;
+                has_rows(device, "nbody: partials", partials, rows.n(), rows.parts())
             }
             Self::Pairs {
                 round,
@@ -320,18 +314,20 @@ macro_rules! launches {
                             }
                         }
                     }
-                    Launch::Tiles { parts, targets, softening_squared, bodies, partials } => {
-                        let device = bodies.device().clone();
-                        let problem = Problem::plane(targets.min(parts.n()), parts.parts() as usize);
+                    Launch::Tiles { tiles, softening_squared, bodies, partials } => {
+                        let (device, parts) = (bodies.device().clone(), tiles.parts());
+                        let [first, targets] = tiles.targets();
                         let args = $register_tile::args(
-                            bodies, parts.n() as u32, softening_squared, parts.per_part(), partials,
+                            bodies, parts.n() as u32, softening_squared, parts.per_part(),
+                            parts.parts(), tiles.first_part(), first, targets, partials,
                         );
                         // SAFETY: the check ensured that there are n bodies and that `partials` has
-                        // a row of n for each part, both on `device`; they are distinct, because
-                        // `partials` is borrowed mutably. Along x the grid has the blocks for n
-                        // bodies, or only the first of them, which leave the sums of the others
-                        // unchanged. Along y it has the parts, of which the last begins before n.
-                        unsafe { start::<$register_tile>(&device, &problem, args) }
+                        // a row of targets for each part, both on `device`; they are distinct,
+                        // because `partials` is borrowed mutably. Along x the grid has the blocks
+                        // for the targets, and along y some of the parts. As `Tiles` promises, the
+                        // targets are some of the n bodies, the first part is one of the parts, and
+                        // the last begins before n.
+                        unsafe { start::<$register_tile>(&device, &tiles.problem(), args) }
                     }
                     Launch::Pairs { round, softening_squared, bodies, partials, reactions } => {
                         let device = bodies.device().clone();

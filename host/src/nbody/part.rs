@@ -6,8 +6,7 @@ use super::plan::rows_max;
 use super::{Body, Gravity, cpu};
 use crate::scalar::Scalar;
 use crate::{Buffer, Device, DeviceKind, Error};
-use bytemuck::Zeroable;
-use gpu_kernels::nbody::parts::TileParts;
+use gpu_kernels::nbody::parts::{TileParts, Tiles};
 use std::ops::Range;
 
 /// The default number of parts, the same on all devices.
@@ -69,24 +68,15 @@ impl Gravity {
                 required: format!("at least one of 0..{}", parts.parts()),
             });
         }
-        // Fills up the last part with bodies without mass, so that all parts have the same length.
-        let whole = parts.parts() as usize * parts.per_part() as usize;
-        check::count(whole)?;
-        let on_device = |count: usize| match device.kind() {
+        let rows = match device.kind() {
             DeviceKind::Cpu => 0,
-            _ => count,
+            _ => parts.bodies_of(own.clone()).len() * parts.parts() as usize,
         };
-        let rows = on_device(whole * parts.parts() as usize);
-        let poison = [T::nearest(f64::NAN); 3];
         Ok(PartPlan {
             gravity: *self,
             device: device.clone(),
-            n,
             parts,
-            turned: device.zeros(on_device(whole))?,
-            partials: device.alloc_filled(rows, poison)?,
-            in_order: device.alloc_filled(if own.start > 0 { rows } else { 0 }, poison)?,
-            sums: device.alloc_filled(on_device(whole), poison)?,
+            partials: device.alloc_filled(rows, [T::nearest(f64::NAN); 3])?,
             own,
         })
     }
@@ -98,16 +88,10 @@ impl Gravity {
 pub struct PartPlan<T: Scalar> {
     gravity: Gravity,
     device: Device,
-    n: usize,
     parts: TileParts,
     own: Range<u32>,
-    /// The bodies, rotated: from the first own body on, then those before it.
-    turned: Buffer<Body<T>>,
-    /// A row of sums for each part, from the first own part on.
+    /// A row of sums for each part; empty on the CPU.
     partials: Buffer<[T; 3]>,
-    /// The same rows, from the first part on.
-    in_order: Buffer<[T; 3]>,
-    sums: Buffer<[T; 3]>,
 }
 
 impl<T: Scalar> PartPlan<T> {
@@ -120,8 +104,7 @@ impl<T: Scalar> PartPlan<T> {
     /// The bodies of these parts; parts beyond the last have none.
     #[must_use]
     pub fn bodies_of(&self, parts: Range<u32>) -> Range<usize> {
-        let bound = |part: u32| self.n.min(part as usize * self.parts.per_part() as usize);
-        bound(parts.start)..bound(parts.end)
+        self.parts.bodies_of(parts)
     }
 
     /// The bodies whose accelerations the plan computes.
@@ -141,61 +124,74 @@ impl<T: Scalar> PartPlan<T> {
         bodies: &Buffer<Body<T>>,
         accelerations: &mut Buffer<[T; 3]>,
     ) -> Result<(), Error> {
-        let own = self.own();
-        check::lengths(self.n, "nbody: bodies", bodies.len())?;
-        check::lengths(own.len(), ACCELERATIONS, accelerations.len())?;
+        self.check(bodies, accelerations)?;
+        let tiles = self.parts.by_all(self.own.clone());
+        self.finish(Some(tiles), bodies, accelerations)
+    }
+
+    /// The same, where other ranks send the other bodies: only the [own](Self::own) elements of
+    /// `bodies` are valid, and `receive` writes the others. A GPU computes the sums over the own
+    /// bodies at the same time.
+    ///
+    /// # Errors
+    ///
+    /// As [`accelerations`](Self::accelerations), and those of `receive`.
+    pub fn accelerations_while<E: From<Error>>(
+        &mut self,
+        bodies: &mut Buffer<Body<T>>,
+        receive: impl FnOnce(&mut Buffer<Body<T>>) -> Result<(), E>,
+        accelerations: &mut Buffer<[T; 3]>,
+    ) -> Result<(), E> {
+        self.check(bodies, accelerations)?;
+        if self.device.kind() != DeviceKind::Cpu {
+            self.launch(self.parts.by_own(self.own.clone()), bodies)?;
+        }
+        receive(bodies)?;
+        let others = self.parts.by_others(self.own.clone());
+        Ok(self.finish(others, bodies, accelerations)?)
+    }
+
+    fn check(&self, bodies: &Buffer<Body<T>>, accelerations: &Buffer<[T; 3]>) -> Result<(), Error> {
+        check::lengths(self.parts.n(), "nbody: bodies", bodies.len())?;
+        check::lengths(self.own().len(), ACCELERATIONS, accelerations.len())?;
         self.device.require("nbody: bodies", bodies)?;
-        self.device.require(ACCELERATIONS, accelerations)?;
-        let softening_squared = self.gravity.softening_squared()?;
+        self.device.require(ACCELERATIONS, accelerations)
+    }
+
+    /// Computes these sums, which are the last, and adds all.
+    fn finish(
+        &mut self,
+        last: Option<Tiles>,
+        bodies: &Buffer<Body<T>>,
+        accelerations: &mut Buffer<[T; 3]>,
+    ) -> Result<(), Error> {
         if let (Some(bodies), Some(accelerations)) =
             (bodies.as_host_slice(), accelerations.as_host_mut_slice())
         {
-            let targets = &bodies[own];
+            let targets = &bodies[self.own()];
+            let softening_squared = self.gravity.softening_squared()?;
             cpu::of_some(targets, bodies, softening_squared, accelerations);
             return Ok(());
         }
-        // The kernel computes the first bodies. The bodies are rotated by whole parts, so each part
-        // is unchanged, and only their rows must be put back in order.
-        let (first, rest) = (own.start, self.n - own.start);
-        let whole = self.turned.len();
-        let mut place = |range: Range<usize>, from: Option<Range<usize>>| {
-            let mut place = self.turned.view_mut(range)?;
-            match from {
-                Some(from) => place.copy_from(bodies.view(from)?),
-                None => place.fill(Body::zeroed()),
-            }
-        };
-        place(0..rest, Some(first..self.n))?;
-        place(rest..whole - first, None)?;
-        place(whole - first..whole, Some(0..first))?;
-        let count = self.parts();
-        let parts = TileParts::new(whole, count as usize);
+        if let Some(last) = last {
+            self.launch(last, bodies)?;
+        }
+        Launch::Sum {
+            rows: self.parts.by_all(self.own.clone()).rows(),
+            partials: &self.partials,
+            reactions: &self.partials,
+            accelerations,
+        }
+        .launch()
+    }
+
+    fn launch(&mut self, tiles: Tiles, bodies: &Buffer<Body<T>>) -> Result<(), Error> {
         Launch::Tiles {
-            parts,
-            targets: own.len(),
-            softening_squared,
-            bodies: &self.turned,
+            tiles,
+            softening_squared: self.gravity.softening_squared()?,
+            bodies,
             partials: &mut self.partials,
         }
-        .launch()?;
-        let split = (count - self.own.start) as usize * whole;
-        let partials = if self.own.start == 0 {
-            &self.partials
-        } else {
-            let (behind, before) = (self.partials.view(..split)?, self.partials.view(split..)?);
-            let rows = self.partials.len();
-            self.in_order.view_mut(rows - split..)?.copy_from(behind)?;
-            self.in_order.view_mut(..rows - split)?.copy_from(before)?;
-            &self.in_order
-        };
-        Launch::Sum {
-            rows: parts.rows(),
-            partials,
-            reactions: partials,
-            accelerations: &mut self.sums,
-        }
-        .launch()?;
-        let sums = self.sums.view(..own.len())?;
-        accelerations.view_mut(..)?.copy_from(sums)
+        .launch()
     }
 }

@@ -376,24 +376,23 @@ impl<T: Scalar> Plan<T> {
             }
             .launch(),
             Scheme::Tiles(parts) if parts.parts() == 1 => Launch::Tiles {
-                parts,
-                targets: self.n,
+                tiles: parts.all(),
                 softening_squared,
                 bodies,
                 partials: accelerations,
             }
             .launch(),
             Scheme::Tiles(parts) => {
+                let tiles = parts.all();
                 Launch::Tiles {
-                    parts,
-                    targets: self.n,
+                    tiles,
                     softening_squared,
                     bodies,
                     partials: &mut self.partials,
                 }
                 .launch()?;
                 Launch::Sum {
-                    rows: parts.rows(),
+                    rows: tiles.rows(),
                     partials: &self.partials,
                     reactions: &self.partials,
                     accelerations,
