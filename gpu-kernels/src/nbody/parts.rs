@@ -69,38 +69,33 @@ impl TileParts {
     /// The launch that computes all sums.
     #[must_use]
     pub fn all(self) -> Tiles {
-        self.by_all(0..self.parts)
+        self.for_own(0..self.parts, 0..self.parts)
     }
 
-    /// The launch that computes the sums for the bodies of the parts `own`, over all parts.
+    /// The launch that computes the sums for the bodies of the parts `own`. Of all parts, counted
+    /// from the first own one on, with part 0 after the last, the sums are over `these`.
     #[must_use]
-    pub fn by_all(self, own: Range<u32>) -> Tiles {
-        self.tiles(&own, 0, self.parts)
-    }
-
-    /// The same over the parts `own` alone.
-    #[must_use]
-    pub fn by_own(self, own: Range<u32>) -> Tiles {
-        self.tiles(&own, own.start, own.end.saturating_sub(own.start))
-    }
-
-    /// The same over the parts other than `own`, if there are others.
-    #[must_use]
-    pub fn by_others(self, own: Range<u32>) -> Option<Tiles> {
-        let others = (self.parts + own.start).saturating_sub(own.end);
-        (others > 0).then(|| self.tiles(&own, own.end, others))
-    }
-
-    /// The sums over `count` parts from `first` on, where part 0 follows the last.
-    fn tiles(self, own: &Range<u32>, first: u32, count: u32) -> Tiles {
+    pub fn for_own(self, own: Range<u32>, these: Range<u32>) -> Tiles {
         let targets = self.bodies_of(own.clone());
+        let end = these.end.min(self.parts);
         Tiles {
             parts: self,
             first_target: targets.start as u32,
             targets: targets.len() as u32,
-            first: first % self.parts,
-            count: count.min(self.parts),
+            first: (own.start % self.parts + these.start.min(end)) % self.parts,
+            count: end.saturating_sub(these.start),
         }
+    }
+
+    /// The most of the `own` parts that a launch may compute before the others, if the two launches
+    /// shall take as few waves of blocks as possible; a device holds `at_once` blocks.
+    #[must_use]
+    pub fn ahead(self, own: Range<u32>, at_once: usize) -> u32 {
+        let blocks = Self::blocks(self.bodies_of(own.clone()).len());
+        let waves = |parts: u32| (parts as usize * blocks).div_ceil(at_once.max(1));
+        let all = own.end.min(self.parts).saturating_sub(own.start);
+        let of_both = |&ahead: &u32| waves(ahead) + waves(self.parts - ahead);
+        (1..=all).rev().min_by_key(of_both).unwrap_or(all)
     }
 }
 
@@ -322,35 +317,47 @@ mod tests {
     }
 
     #[test]
-    fn own_and_other_parts_are_all_parts() {
+    fn two_launches_for_own_bodies_have_all_parts() {
         for n in [1, 128, 1000, 5000] {
             let parts = TileParts::new(n, 7);
-            for start in 0..parts.parts() {
-                for end in start + 1..=parts.parts() {
-                    let mut times = [0; 7];
-                    let launches = [Some(parts.by_own(start..end)), parts.by_others(start..end)];
-                    for tiles in launches.into_iter().flatten() {
-                        let [targets, launched, _] = tiles.problem().extents;
-                        let [first, count] = tiles.targets().map(|it| it as usize);
-                        assert_eq!(first..first + count, parts.bodies_of(start..end));
-                        assert_eq!([targets, tiles.rows().n()], [count; 2]);
-                        assert_eq!(tiles.rows().parts(), parts.parts());
-                        assert!(tiles.first_part() < parts.parts());
-                        for part in 0..launched as u32 {
-                            times[((tiles.first_part() + part) % parts.parts()) as usize] += 1;
+            let all = parts.parts();
+            for start in 0..all {
+                for end in start + 1..=all {
+                    for ahead in 1..=all {
+                        let launches = [0..ahead, ahead..all];
+                        let launches = launches.map(|these| parts.for_own(start..end, these));
+                        let mut next = start;
+                        for (tiles, count) in launches.into_iter().zip([ahead, all - ahead]) {
+                            assert_eq!(tiles.first_part(), next);
+                            next = (next + count) % all;
+                            let own = parts.bodies_of(start..end);
+                            let [first, targets] = tiles.targets().map(|it| it as usize);
+                            assert_eq!(first..first + targets, own);
+                            let launched = Problem::plane(targets, count as usize);
+                            assert_eq!(tiles.problem(), launched);
+                            assert_eq!((tiles.rows().n(), tiles.rows().parts()), (targets, all));
                         }
+                        assert_eq!(next, start);
                     }
-                    assert!(times[..parts.parts() as usize].iter().all(|&it| it == 1));
-                    let own = parts.by_own(start..end);
-                    assert_eq!((own.first_part(), own.count), (start, end - start));
                 }
             }
-            assert_eq!(parts.all(), parts.by_all(0..parts.parts()));
-            assert_eq!(
-                parts.all().problem(),
-                Problem::plane(n, parts.parts() as usize)
-            );
+            assert_eq!(parts.all(), parts.for_own(0..all, 0..all));
+            assert_eq!(parts.all().problem(), Problem::plane(n, all as usize));
         }
+    }
+
+    #[test]
+    fn the_first_launch_fills_its_waves() {
+        // 512 blocks for each part, of which a device holds 660: 11 waves and 14, and one wave more
+        // if all own parts came first.
+        let parts = TileParts::new(524_288, 32);
+        assert_eq!(parts.ahead(0..16, 660), 14);
+        // A block for each part.
+        assert_eq!(TileParts::new(1024, 8).ahead(2..4, 1), 2);
+        assert_eq!(TileParts::new(1024, 8).ahead(2..4, 3), 2);
+        assert_eq!(TileParts::new(1024, 8).ahead(0..4, 3), 3);
+        assert_eq!(TileParts::new(1024, 8).ahead(7..8, 1000), 1);
+        assert_eq!(TileParts::new(1024, 8).ahead(0..8, 1000), 8);
     }
 
     #[test]

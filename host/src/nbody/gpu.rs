@@ -2,13 +2,13 @@
 
 use super::check::{self, ACCELERATIONS, POTENTIALS, VELOCITIES};
 use crate::variants::{launch_registered, variants};
-use crate::{Buffer, Constants, Device, Element, Error};
+use crate::{Buffer, Constants, Device, Element, Error, LaunchConfig, blocks_per_multiprocessor};
 #[cfg(feature = "cases")]
 use cuda_std::host::Kernel;
 use gpu_kernels::nbody::parts::{Round, Rows, Tiles};
 use gpu_kernels::nbody::{
-    Body, Real, aos::*, kick_drift::*, mixed::*, potential::*, register_tile::*, shared::*, sum::*,
-    symmetric::*,
+    Body, REGISTER_BLOCK, Real, aos::*, kick_drift::*, mixed::*, potential::*, register_tile::*,
+    shared::*, sum::*, symmetric::*,
 };
 use gpu_kernels::registry::{Entry, HasScalar, Problem, Registered};
 
@@ -238,6 +238,9 @@ pub trait Launches: Real + HasScalar + Element {
     #[cfg(feature = "cases")]
     const POTENTIAL: &'static str;
 
+    /// The blocks of [`Variant::RegisterTile`] that the device holds at the same time.
+    fn tiles_at_once(device: &Device) -> Result<usize, Error>;
+
     /// Launches the kernel.
     fn launch_sums(checked: Checked<'_, Self>) -> Result<(), Error>;
 }
@@ -288,6 +291,12 @@ macro_rules! launches {
         impl Launches for $real {
             #[cfg(feature = "cases")]
             const POTENTIAL: &'static str = $potential::NAME;
+
+            fn tiles_at_once(device: &Device) -> Result<usize, Error> {
+                let block = LaunchConfig::new(1, REGISTER_BLOCK);
+                let blocks = blocks_per_multiprocessor::<$register_tile>(device, &block)?;
+                Ok(blocks as usize * device.properties().multiprocessors as usize)
+            }
 
             fn launch_sums(Checked(launch): Checked<'_, Self>) -> Result<(), Error> {
                 match launch {

@@ -6,7 +6,7 @@ use super::plan::rows_max;
 use super::{Body, Gravity, cpu};
 use crate::scalar::Scalar;
 use crate::{Buffer, Device, DeviceKind, Error};
-use gpu_kernels::nbody::parts::{TileParts, Tiles};
+use gpu_kernels::nbody::parts::TileParts;
 use std::ops::Range;
 
 /// The default number of parts, the same on all devices.
@@ -68,9 +68,12 @@ impl Gravity {
                 required: format!("at least one of 0..{}", parts.parts()),
             });
         }
-        let rows = match device.kind() {
-            DeviceKind::Cpu => 0,
-            _ => parts.bodies_of(own.clone()).len() * parts.parts() as usize,
+        let (rows, ahead) = match device.kind() {
+            DeviceKind::Cpu => (0, 0),
+            _ => (
+                parts.bodies_of(own.clone()).len() * parts.parts() as usize,
+                parts.ahead(own.clone(), T::tiles_at_once(device)?),
+            ),
         };
         Ok(PartPlan {
             gravity: *self,
@@ -78,6 +81,7 @@ impl Gravity {
             parts,
             partials: device.alloc_filled(rows, [T::nearest(f64::NAN); 3])?,
             own,
+            ahead,
         })
     }
 }
@@ -90,6 +94,8 @@ pub struct PartPlan<T: Scalar> {
     device: Device,
     parts: TileParts,
     own: Range<u32>,
+    /// The own parts whose sums are computed before the other bodies are received.
+    ahead: u32,
     /// A row of sums for each part; empty on the CPU.
     partials: Buffer<[T; 3]>,
 }
@@ -125,13 +131,13 @@ impl<T: Scalar> PartPlan<T> {
         accelerations: &mut Buffer<[T; 3]>,
     ) -> Result<(), Error> {
         self.check(bodies, accelerations)?;
-        let tiles = self.parts.by_all(self.own.clone());
-        self.finish(Some(tiles), bodies, accelerations)
+        self.compute(0..self.parts(), bodies)?;
+        self.add(bodies, accelerations)
     }
 
     /// The same, where other ranks send the other bodies: only the [own](Self::own) elements of
-    /// `bodies` are valid, and `receive` writes the others. A GPU computes the sums over the own
-    /// bodies at the same time.
+    /// `bodies` are valid, and `receive` writes the others. A GPU computes sums over own bodies at
+    /// the same time.
     ///
     /// # Errors
     ///
@@ -143,12 +149,10 @@ impl<T: Scalar> PartPlan<T> {
         accelerations: &mut Buffer<[T; 3]>,
     ) -> Result<(), E> {
         self.check(bodies, accelerations)?;
-        if self.device.kind() != DeviceKind::Cpu {
-            self.launch(self.parts.by_own(self.own.clone()), bodies)?;
-        }
+        self.compute(0..self.ahead, bodies)?;
         receive(bodies)?;
-        let others = self.parts.by_others(self.own.clone());
-        Ok(self.finish(others, bodies, accelerations)?)
+        self.compute(self.ahead..self.parts(), bodies)?;
+        Ok(self.add(bodies, accelerations)?)
     }
 
     fn check(&self, bodies: &Buffer<Body<T>>, accelerations: &Buffer<[T; 3]>) -> Result<(), Error> {
@@ -158,10 +162,24 @@ impl<T: Scalar> PartPlan<T> {
         self.device.require(ACCELERATIONS, accelerations)
     }
 
-    /// Computes these sums, which are the last, and adds all.
-    fn finish(
-        &mut self,
-        last: Option<Tiles>,
+    /// Computes the sums over these parts, counted from the first own one on. On the CPU
+    /// [`add`](Self::add) computes all.
+    fn compute(&mut self, these: Range<u32>, bodies: &Buffer<Body<T>>) -> Result<(), Error> {
+        if these.is_empty() || self.device.kind() == DeviceKind::Cpu {
+            return Ok(());
+        }
+        Launch::Tiles {
+            tiles: self.parts.for_own(self.own.clone(), these),
+            softening_squared: self.gravity.softening_squared()?,
+            bodies,
+            partials: &mut self.partials,
+        }
+        .launch()
+    }
+
+    /// Adds the sums over all parts.
+    fn add(
+        &self,
         bodies: &Buffer<Body<T>>,
         accelerations: &mut Buffer<[T; 3]>,
     ) -> Result<(), Error> {
@@ -173,24 +191,11 @@ impl<T: Scalar> PartPlan<T> {
             cpu::of_some(targets, bodies, softening_squared, accelerations);
             return Ok(());
         }
-        if let Some(last) = last {
-            self.launch(last, bodies)?;
-        }
         Launch::Sum {
-            rows: self.parts.by_all(self.own.clone()).rows(),
+            rows: self.parts.for_own(self.own.clone(), 0..self.parts()).rows(),
             partials: &self.partials,
             reactions: &self.partials,
             accelerations,
-        }
-        .launch()
-    }
-
-    fn launch(&mut self, tiles: Tiles, bodies: &Buffer<Body<T>>) -> Result<(), Error> {
-        Launch::Tiles {
-            tiles,
-            softening_squared: self.gravity.softening_squared()?,
-            bodies,
-            partials: &mut self.partials,
         }
         .launch()
     }
