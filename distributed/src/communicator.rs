@@ -29,11 +29,12 @@ pub struct Communicator {
     recording: Cell<bool>,
 }
 
-/// When the points at cuts are computed before the other points: see [`Communicator::with_rims`].
+/// What is computed before what neighbours send is there: see [`Communicator::with_rims`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Ahead {
-    /// Where it saves time: on CUDA devices and in the emulator; on CPUs only among ranks of
-    /// several machines, and only if few more points are computed.
+    /// Where it saves time. For points: on CUDA devices and in the emulator; on CPUs only among ranks
+    /// of several machines, and only if few more points are computed. For bodies: where messages
+    /// pass through the memory of the host or go to other machines.
     #[default]
     Auto,
     /// Wherever blocks are thick enough.
@@ -141,6 +142,9 @@ impl Communicator {
     /// computes the others, and the results have the same bits. The cost: along each axis that is
     /// cut, 6 w planes are computed twice, where w is the width of the ghost points.
     ///
+    /// Sets as well when the GPU of a rank sums over the rank's own bodies while the others arrive.
+    /// The cost: a second launch, which begins when the first has ended on all multiprocessors.
+    ///
     /// ```
     /// use halo_distributed::{Ahead, Decomposition, Error, heat2d};
     /// use halo_gpu::heat2d::Heat2d;
@@ -177,6 +181,11 @@ impl Communicator {
     /// Whether the ranks are on more than one machine.
     pub(crate) fn is_across_machines(&self) -> bool {
         self.transport.is_across_machines()
+    }
+
+    /// Whether messages of CUDA devices pass through the memory of the host.
+    pub(crate) fn is_through_host(&self) -> bool {
+        self.transport.is_through_host()
     }
 
     /// Whether this rank is recording; [`record`](Self::record) sets it.

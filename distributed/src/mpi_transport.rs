@@ -680,6 +680,10 @@ impl Transport for World {
         self.is_across_machines
     }
 
+    fn is_through_host(&self) -> bool {
+        true
+    }
+
     fn name(&self) -> String {
         // Longer than MPI_MAX_LIBRARY_VERSION_STRING of any MPI.
         let mut text = [0 as c_char; 1 << 14];

@@ -2,7 +2,7 @@
 
 use crate::checkpoint::{Checkpoint, Checkpoints, Of};
 use crate::spare::Spare;
-use crate::{Arrival, Block, Communicator, Error, Expected, Parcel, Stored};
+use crate::{Ahead, Arrival, Block, Communicator, Error, Expected, Parcel, Stored};
 use halo_gpu::nbody::problem::Cluster;
 use halo_gpu::nbody::{Body, Energy, Gravity, PartPlan, kick_drift};
 use halo_gpu::{Buffer, Device, Element, Scalar, Tally, View};
@@ -44,6 +44,8 @@ pub struct Plan<'a, T: Scalar> {
     /// The bodies of each rank.
     shares: Vec<Range<usize>>,
     all: Buffer<Body<T>>,
+    /// Whether sums are computed while bodies arrive.
+    ahead: bool,
     spare: Spare,
 }
 
@@ -91,6 +93,11 @@ impl<'a, T: Scalar> Plan<'a, T> {
             shares: (0..ranks).map(|rank| plan.bodies_of(share(rank))).collect(),
             plan,
             all,
+            ahead: match communicator.rims() {
+                Ahead::Never => false,
+                Ahead::Always => true,
+                Ahead::Auto => communicator.is_through_host() || communicator.is_across_machines(),
+            },
             spare: Spare::default(),
         })
     }
@@ -112,6 +119,10 @@ impl<'a, T: Scalar> Plan<'a, T> {
         own: &Buffer<Body<T>>,
         accelerations: &mut Buffer<[T; 3]>,
     ) -> Result<(), Error> {
+        if !self.ahead {
+            self.gather(own)?;
+            return self.accelerations_as_gathered(accelerations);
+        }
         self.put(own)?;
         let device = self.all.device().clone();
         let gathering = self.begin(&device, own)?;

@@ -87,6 +87,12 @@ pub trait Transport: Send {
         false
     }
 
+    /// Whether the messages of CUDA devices pass through the memory of the host. By default they do
+    /// not.
+    fn is_through_host(&self) -> bool {
+        false
+    }
+
     /// Its name, for people.
     fn name(&self) -> String;
 

@@ -1,5 +1,7 @@
 //! Results of any number of ranks have the bits of one device.
 
+#[cfg(feature = "gpu")]
+use crate::ways::CUDA;
 use crate::ways::{
     CPU, EMULATOR, Way, bits, noise, numbers_of_ranks, ways, ways_of_numbers, ways_of_steps,
 };
@@ -621,7 +623,9 @@ fn bodies_are_pulled_as_on_one_device() {
         bodies::<f32>(&way, 128, 1);
     }
     bodies::<f32>(&EMULATOR, 600, 4);
-    bodies::<f64>(&EMULATOR, 512, 2);
+    bodies::<f64>(&EMULATOR.ahead(), 512, 2);
+    #[cfg(feature = "gpu")]
+    bodies::<f32>(&CUDA.ahead(), 3000, 8);
 }
 
 #[test]

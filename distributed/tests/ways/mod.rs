@@ -106,6 +106,12 @@ pub fn numbers_of_ranks() -> &'static [usize] {
 }
 
 impl Way {
+    /// The same, where what can be computed ahead of messages is.
+    pub fn ahead(self) -> Self {
+        let connect = AHEAD.connect;
+        Self { connect, ..self }
+    }
+
     /// The numbers of ranks that it can run.
     pub fn ranks(&self) -> impl Iterator<Item = usize> {
         let all = numbers_of_ranks().iter().copied();
