@@ -394,14 +394,32 @@ impl Communicator {
     ///
     /// [`Error::Disagreement`]; as [`Transport::exchange`].
     pub fn agree(&self, what: &'static str, own: &impl fmt::Debug) -> Result<(), Error> {
+        self.agree_and_gather(what, own, 0).map(drop)
+    }
+
+    /// The same; the numbers of all ranks come with the same messages.
+    pub(crate) fn agree_and_gather(
+        &self,
+        what: &'static str,
+        own: &impl fmt::Debug,
+        number: u64,
+    ) -> Result<Vec<u64>, Error> {
         let own = format!("{own:?}");
-        let all = self.all_gather(own.as_bytes())?;
-        let differs = all.iter().position(|other| other != own.as_bytes());
-        let Some(peer) = differs else { return Ok(()) };
+        let message = [&number.to_ne_bytes(), own.as_bytes()].concat();
+        let all = self.all_gather(&message)?;
+        let numbers = all.iter().map(|other| {
+            let (number, other) = other.split_first_chunk()?;
+            (other == own.as_bytes()).then(|| u64::from_ne_bytes(*number))
+        });
+        let numbers: Vec<_> = numbers.collect();
+        let Some(peer) = numbers.iter().position(Option::is_none) else {
+            return Ok(numbers.into_iter().flatten().collect());
+        };
+        let other = all[peer].get(size_of::<u64>()..).unwrap_or_default();
         Err(Error::Disagreement {
             what,
             rank: self.rank(),
-            other: String::from_utf8_lossy(&all[peer]).into_owned(),
+            other: String::from_utf8_lossy(other).into_owned(),
             own,
             peer,
         })

@@ -253,11 +253,12 @@ impl<C, R, F> Tree<'_, C, R, F> {
         F: Fn(V, E) -> V,
     {
         let communicator = self.communicator;
-        communicator.agree("the type of the elements", &self.element)?;
+        let what = "the type of the elements";
+        let lengths = communicator.agree_and_gather(what, &self.element, self.len as u64)?;
         let mut bounds = vec![0];
         let mut len = 0;
-        for theirs in communicator.all_gather(&[self.len as u64])? {
-            len += theirs.iter().sum::<u64>() as usize;
+        for theirs in lengths {
+            len += theirs as usize;
             bounds.push(len);
         }
         if len == 0 {
@@ -283,38 +284,38 @@ impl<C, R, F> Tree<'_, C, R, F> {
                 chunks.map(of_chunk).collect()
             }
         };
-        let totals = communicator.all_gather(&totals)?;
-
-        let mut pieces = Vec::new();
+        let mut message: Vec<u8> = bytemuck::cast_slice(&totals).to_vec();
         for outside in outside(&own, &whole, span, len) {
-            pieces.extend((self.read)(
-                outside.start - own.start..outside.end - own.start,
-            )?);
+            let elements = outside.start - own.start..outside.end - own.start;
+            message.extend_from_slice(bytemuck::cast_slice(&(self.read)(elements)?));
         }
-        let pieces = communicator.all_gather(&pieces)?;
+        let messages = communicator.all_gather(&message)?;
 
         // The total of each chunk: from the rank that has the whole chunk, or else of the elements
         // that ranks have sent.
         let chunks = len.div_ceil(span);
         let mut all: Vec<Option<V>> = vec![None; chunks];
         let mut shared: Vec<Vec<E>> = vec![Vec::new(); chunks];
-        for (peer, (totals, pieces)) in totals.iter().zip(&pieces).enumerate() {
+        for (peer, message) in messages.iter().enumerate() {
             let own = bounds[peer]..bounds[peer + 1];
             let whole = whole_chunks(&own, span, len);
             let outside = outside(&own, &whole, span, len);
-            let required = outside.iter().map(Range::len).sum::<usize>();
-            if totals.len() != whole.len() || pieces.len() != required {
+            let pieces = outside.iter().map(Range::len).sum::<usize>();
+            let of_totals = whole.len() * size_of::<V>();
+            let required = of_totals + pieces * size_of::<E>();
+            if message.len() != required {
                 return Err(Error::MessageLength {
                     rank: communicator.rank(),
                     peer,
-                    required: whole.len() * size_of::<V>() + required * size_of::<E>(),
-                    given: totals.len() * size_of::<V>() + pieces.len() * size_of::<E>(),
+                    required,
+                    given: message.len(),
                 });
             }
-            for (number, total) in whole.zip(totals) {
-                all[number] = Some(*total);
+            let (totals, pieces) = message.split_at(of_totals);
+            for (number, total) in whole.zip(bytemuck::pod_collect_to_vec::<_, V>(totals)) {
+                all[number] = Some(total);
             }
-            let mut pieces = &pieces[..];
+            let mut pieces = &bytemuck::pod_collect_to_vec::<_, E>(pieces)[..];
             for Range { mut start, end } in outside {
                 while start < end {
                     let number = start / span;
