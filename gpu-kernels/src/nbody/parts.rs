@@ -69,6 +69,7 @@ impl TileParts {
     /// The launch that computes all sums.
     #[must_use]
     pub fn all(self) -> Tiles {
+        // equivalent mutant (range-end): there are no parts beyond the last
         self.for_own(0..self.parts, 0..self.parts)
     }
 
@@ -354,10 +355,13 @@ mod tests {
         assert_eq!(parts.ahead(0..16, 660), 14);
         // A block for each part.
         assert_eq!(TileParts::new(1024, 8).ahead(2..4, 1), 2);
+        assert_eq!(TileParts::new(1024, 8).ahead(0..3, 1), 3);
         assert_eq!(TileParts::new(1024, 8).ahead(2..4, 3), 2);
         assert_eq!(TileParts::new(1024, 8).ahead(0..4, 3), 3);
         assert_eq!(TileParts::new(1024, 8).ahead(7..8, 1000), 1);
         assert_eq!(TileParts::new(1024, 8).ahead(0..8, 1000), 8);
+        // Four blocks for each part: one wave and four, or two and four.
+        assert_eq!(TileParts::new(8192, 8).ahead(0..2, 7), 1);
     }
 
     #[test]
