@@ -4,7 +4,7 @@ use super::body;
 use halo_gpu::Scalar;
 use halo_gpu::nbody::problem::{Cluster, Disc, Reference, potential_energy};
 use halo_gpu::nbody::{Body, Gravity, MAX_BODIES, Variant, interactions};
-use halo_gpu::{Device, DeviceKind, Error};
+use halo_gpu::{Buffer, Device, DeviceKind, Error};
 use halo_tests::property::{self, Faults, awkward, device, extent, number, rarely};
 use proptest::array::uniform3;
 use proptest::collection::vec;
@@ -233,6 +233,8 @@ proptest! {
         own in (0..3_u32, 0..3_u32).prop_map(|(start, end)| start..end),
         scratch in extent(0..100_000),
         variant in proptest::option::of(select(Variant::ALL.to_vec())),
+        longer in rarely(4),
+        away in rarely(4),
         device in device(),
     ) {
         let faults = faults_of_count(n);
@@ -265,7 +267,21 @@ proptest! {
             prop_assert_eq!(share.own(), 0..n);
             let mut own = device.zeros(n)?;
             share.accelerations(&device.upload(&bodies)?, &mut own)?;
-            prop_assert!(own.to_vec()?.as_flattened().iter().all(|it| it.is_finite()));
+            let accelerations = own.to_vec()?;
+            prop_assert!(accelerations.as_flattened().iter().all(|it| it.is_finite()));
+
+            let given = n + usize::from(longer);
+            let place = if away { Device::emulator() } else { device.clone() };
+            let words = format!("has {given} elements, but must have {n}");
+            let faults = Faults::none()
+                .and(given != n, "LengthMismatch", words)
+                .and(away, "DeviceMismatch", "is on");
+            let mut all = place.alloc_filled(given, bodies[0])?;
+            let receive = |all: &mut Buffer<_>| all.copy_from_slice(&bodies);
+            let accepted = share.accelerations_while::<Error>(&mut all, receive, &mut own);
+            if faults.judge(accepted)?.is_some() {
+                prop_assert_eq!(own.to_vec()?, accelerations);
+            }
         }
 
         let counted = |count: u128| u64::try_from(count).unwrap_or(u64::MAX);
