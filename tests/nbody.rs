@@ -457,6 +457,12 @@ fn own_bodies_attract_while_the_others_arrive() {
                     found.fill([T::nearest(f64::NAN); 3]).unwrap();
                     plan.accelerations(&there, found).unwrap();
                     assert_same_bits(found.to_vec().unwrap().as_flattened(), right, component);
+                    let swap = |bodies: &mut Buffer<_>| {
+                        *bodies = bodies.device().zeros(n - 1)?;
+                        Ok(())
+                    };
+                    let refused = plan.accelerations_while::<Error>(&mut bodies, swap, found);
+                    assert!(matches!(refused, Err(Error::LengthMismatch { .. })));
                 }
             });
         }

@@ -29,7 +29,7 @@ pub struct Communicator {
     recording: Cell<bool>,
 }
 
-/// What is computed before what neighbours send is there: see [`Communicator::with_rims`].
+/// When a rank computes while messages are under way: see [`Communicator::with_rims`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Ahead {
     /// Where it saves time. For points: on CUDA devices and in the emulator; on CPUs only among ranks
@@ -142,8 +142,8 @@ impl Communicator {
     /// computes the others, and the results have the same bits. The cost: along each axis that is
     /// cut, 6 w planes are computed twice, where w is the width of the ghost points.
     ///
-    /// Sets as well when the GPU of a rank sums over the rank's own bodies while the others arrive.
-    /// The cost: a second launch, which begins when the first has ended on all multiprocessors.
+    /// It also decides whether a GPU sums over its rank's own bodies while the others arrive. The
+    /// cost: a second launch, which begins when the first has ended on all multiprocessors.
     ///
     /// ```
     /// use halo_distributed::{Ahead, Decomposition, Error, heat2d};

@@ -151,6 +151,8 @@ impl<T: Scalar> PartPlan<T> {
         self.check(bodies, accelerations)?;
         self.compute(0..self.ahead, bodies)?;
         receive(bodies)?;
+        // It may have put another buffer there.
+        self.check(bodies, accelerations)?;
         self.compute(self.ahead..self.parts(), bodies)?;
         Ok(self.add(bodies, accelerations)?)
     }
