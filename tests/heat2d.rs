@@ -396,55 +396,45 @@ fn resident_blocks_give_the_bits_of_single_ones_in_f64() {
     });
 }
 
-/// Blocks with more rows than the halos of the blocks above and below: of the rows between, only the
-/// ends are in another block's halo. The emulator holds 128 blocks, which here are three columns.
-#[test]
-fn resident_blocks_with_rows_between_their_halos_give_the_bits_of_single_ones() {
+/// Launches of nine iterations, with one exchange each, by resident blocks that run in this order.
+fn resident_blocks_give_the_bits_in(order: ThreadOrder, shape: Shape2, launches: usize) {
     let device = Device::emulator_with(EmulatorOptions {
         blocks: Blocks::Resident,
+        order,
         ..EmulatorOptions::default()
     });
-    let (shape, mut rng) = (Shape2::new(100, 720), rng());
-    let initial = uniform(&mut rng, shape.nx * shape.ny);
+    let initial = uniform(&mut rng(), shape.nx * shape.ny);
     let heat = Heat2d::dirichlet(shape).unwrap();
     let plan = heat.plan_with::<f32>(&device, Variant::Resident).unwrap();
     let field = Field2::from_vec(shape, initial.clone()).unwrap();
     let mut plate = plan.start(&field).unwrap();
-    // One exchange.
-    plate.iterate(9).unwrap();
-    let expected = iterations_by_definition(shape, &initial, 9);
-    assert_same_bits(plate.field().unwrap().as_slice(), &expected, |index| {
-        point(shape, index)
-    });
+    for launch in 1..=launches {
+        plate.iterate(9).unwrap();
+        let expected = iterations_by_definition(shape, &initial, 9 * launch);
+        assert_same_bits(plate.field().unwrap().as_slice(), &expected, |index| {
+            point(shape, index)
+        });
+    }
 }
 
-/// In a random order the first blocks end before the last ones start. Each launch exchanges once and
-/// continues to count where the one before ended, or its blocks would take old words for new ones.
+/// Blocks with more rows than the halos of the blocks above and below: of the rows between, only the
+/// ends are in another block's halo. The emulator holds 128 blocks, which here are three columns.
+#[test]
+fn resident_blocks_with_rows_between_their_halos_give_the_bits_of_single_ones() {
+    resident_blocks_give_the_bits_in(ThreadOrder::Forward, Shape2::new(100, 720), 1);
+}
+
+/// In a random order the first blocks end before the last ones start. Each launch continues to count
+/// the exchanges of the previous one; otherwise blocks would take old words for new ones.
 #[test]
 fn resident_blocks_may_start_after_others_have_ended() {
-    let (shape, mut rng) = (Shape2::new(30, 60), rng());
-    let initial = uniform(&mut rng, shape.nx * shape.ny);
-    let heat = Heat2d::dirichlet(shape).unwrap();
-    let field = Field2::from_vec(shape, initial.clone()).unwrap();
-    for order in [
+    let orders = [
         ThreadOrder::Forward,
         ThreadOrder::Random(1),
         ThreadOrder::Random(2),
-    ] {
-        let device = Device::emulator_with(EmulatorOptions {
-            blocks: Blocks::Resident,
-            order,
-            ..EmulatorOptions::default()
-        });
-        let plan = heat.plan_with::<f32>(&device, Variant::Resident).unwrap();
-        let mut plate = plan.start(&field).unwrap();
-        for launch in 1..5 {
-            plate.iterate(9).unwrap();
-            let expected = iterations_by_definition(shape, &initial, 9 * launch);
-            assert_same_bits(plate.field().unwrap().as_slice(), &expected, |index| {
-                point(shape, index)
-            });
-        }
+    ];
+    for order in orders {
+        resident_blocks_give_the_bits_in(order, Shape2::new(30, 60), 4);
     }
 }
 

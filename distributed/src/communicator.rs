@@ -142,8 +142,8 @@ impl Communicator {
     /// computes the others, and the results have the same bits. The cost: along each axis that is
     /// cut, 6 w planes are computed twice, where w is the width of the ghost points.
     ///
-    /// It also decides whether a GPU sums over its rank's own bodies while the others arrive. The
-    /// cost: a second launch, which begins when the first has ended on all multiprocessors.
+    /// `ahead` also decides whether a GPU sums over its rank's own bodies while the others arrive.
+    /// The cost: a second launch, which begins when the first has ended on all multiprocessors.
     ///
     /// ```
     /// use halo_distributed::{Ahead, Decomposition, Error, heat2d};
@@ -397,7 +397,7 @@ impl Communicator {
         self.agree_and_gather(what, own, 0).map(drop)
     }
 
-    /// The same; the numbers of all ranks come with the same messages.
+    /// The same. Each rank also sends a number, and gets the numbers of all ranks.
     pub(crate) fn agree_and_gather(
         &self,
         what: &'static str,

@@ -123,7 +123,6 @@ impl<'a, T: Scalar> Plan<'a, T> {
             self.gather(own)?;
             return self.accelerations_as_gathered(accelerations);
         }
-        self.put(own)?;
         let device = self.all.device().clone();
         let gathering = self.begin(&device, own)?;
         let Self {
@@ -155,19 +154,13 @@ impl<'a, T: Scalar> Plan<'a, T> {
     ///
     /// As [`accelerations`](Self::accelerations).
     pub fn gather(&mut self, own: &Buffer<Body<T>>) -> Result<(), Error> {
-        self.put(own)?;
         let device = self.all.device().clone();
         let gathering = self.begin(&device, own)?;
         gathering.finish(&mut self.all, &self.shares, &mut self.spare)
     }
 
-    /// Puts the rank's own bodies among all.
-    fn put(&mut self, own: &Buffer<Body<T>>) -> Result<(), Error> {
-        let place = self.own();
-        Ok(self.all.view_mut(place)?.copy_from(own.into())?)
-    }
-
-    /// Begins to send the rank's own bodies to the other ranks, and to receive theirs.
+    /// Copies the rank's own bodies to `all`, and begins to send them to the other ranks and to
+    /// receive theirs.
     fn begin<'b>(
         &mut self,
         device: &'b Device,
@@ -176,6 +169,7 @@ impl<'a, T: Scalar> Plan<'a, T> {
     where
         'a: 'b,
     {
+        self.all.view_mut(self.own())?.copy_from(own.into())?;
         let (rank, size) = (self.communicator.rank(), size_of::<Body<T>>());
         let (mut outgoing, mut incoming) = (Vec::new(), Vec::new());
         for (peer, share) in self.shares.iter().enumerate() {

@@ -276,7 +276,7 @@ proptest! {
             let faults = Faults::none()
                 .and(given != n, "LengthMismatch", words)
                 .and(away, "DeviceMismatch", "is on");
-            // All bodies are its own.
+            // The plan has a single part, so all bodies are its own.
             let mut all = place.alloc_filled(given, bodies[0])?;
             all.view_mut(..n)?.copy_from_slice(&bodies)?;
             let receive = |_: &mut Buffer<_>| Ok(());

@@ -328,7 +328,7 @@ unsafe fn resident<T: Real, const R: usize>(
             }
         },
     );
-    // equivalent mutant (literal): any one thread of a block may take its ticket
+    // equivalent mutant (literal): it does not matter which thread takes the block's ticket
     if lane == 0 && warp == 0 {
         let blocks = thread::grid_dim_x() * thread::grid_dim_y();
         // SAFETY: only this operation touches the ticket, which the last block resets; by then all

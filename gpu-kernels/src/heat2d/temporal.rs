@@ -531,16 +531,17 @@ impl<T: Real> Lane<T> {
         let row = y - L as i32;
         // This is part of the store's predicate, not a branch: rows that are not written are
         // computed like others.
-        // equivalent mutant (comparison: `<` made `<=`): the row that fills up the last round has its
-        // right values, which the next block writes too
+        // equivalent mutant (comparison: `<` made `<=`): the last round may compute one row more; its
+        // values are right, and the next block writes the same
         let in_block = row >= self.begin && row < self.end;
         let at = row as isize * self.nx as isize + self.x as isize;
         let out = self.new.wrapping_offset(at);
         unrolled::<P>(
             #[inline(always)]
             |p| {
-                // equivalent mutant (arithmetic: `<<` made `>>` in `((1 << points) - 1) <<): a lane's
-                // second vector has at most the wall behind the last column, whose value stays
+                // equivalent mutant (arithmetic: `<<` made `>>` in `((1 << points) - 1) <<): in a
+                // lane's second vector only the wall behind the last column can be unwritten, and
+                // its value is stored unchanged
                 // equivalent mutant (arithmetic: `-` made `+`): the same values, in more accesses
                 // equivalent mutant (literal: in `1 << points`): as above
                 let whole = ((1 << points) - 1) << (p / points * points);

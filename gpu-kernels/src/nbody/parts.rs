@@ -69,12 +69,13 @@ impl TileParts {
     /// The launch that computes all sums.
     #[must_use]
     pub fn all(self) -> Tiles {
-        // equivalent mutant (range-end): there are no parts beyond the last
+        // equivalent mutant (range-end): a part after the last one is ignored
         self.for_own(0..self.parts, 0..self.parts)
     }
 
-    /// The launch that computes the sums for the bodies of the parts `own`. Of all parts, counted
-    /// from the first own one on, with part 0 after the last, the sums are over `these`.
+    /// The launch that computes sums for the bodies of the parts `own`. `these` are the parts to sum
+    /// over: 0 is the first own part, the following parts have the next numbers, and part 0 follows
+    /// the last part.
     #[must_use]
     pub fn for_own(self, own: Range<u32>, these: Range<u32>) -> Tiles {
         let targets = self.bodies_of(own.clone());
@@ -88,8 +89,9 @@ impl TileParts {
         }
     }
 
-    /// The most of the `own` parts that a launch may compute before the others, if the two launches
-    /// shall take as few waves of blocks as possible; a device holds `at_once` blocks.
+    /// How many of the parts `own` to sum over in a first launch, if a second launch sums over all
+    /// the others. It is the largest number for which the two launches take the fewest waves of
+    /// blocks; the device holds `at_once` blocks.
     #[must_use]
     pub fn ahead(self, own: Range<u32>, at_once: usize) -> u32 {
         let blocks = Self::blocks(self.bodies_of(own.clone()).len());
@@ -349,18 +351,19 @@ mod tests {
 
     #[test]
     fn the_first_launch_fills_its_waves() {
-        // 512 blocks for each part, of which a device holds 660: 11 waves and 14, and one wave more
-        // if all own parts came first.
+        // Each part has 512 blocks, and the device holds 660. The launches take 11 and 14 waves; with
+        // all own parts in the first launch they would take 13 and 13.
         let parts = TileParts::new(524_288, 32);
         assert_eq!(parts.ahead(0..16, 660), 14);
-        // A block for each part.
+        // Each part has one block.
         assert_eq!(TileParts::new(1024, 8).ahead(2..4, 1), 2);
         assert_eq!(TileParts::new(1024, 8).ahead(0..3, 1), 3);
         assert_eq!(TileParts::new(1024, 8).ahead(2..4, 3), 2);
         assert_eq!(TileParts::new(1024, 8).ahead(0..4, 3), 3);
         assert_eq!(TileParts::new(1024, 8).ahead(7..8, 1000), 1);
         assert_eq!(TileParts::new(1024, 8).ahead(0..8, 1000), 8);
-        // Four blocks for each part: one wave and four, or two and four.
+        // Each part has four blocks. With one part in the first launch the launches take one wave and
+        // four, with two parts they take two and four.
         assert_eq!(TileParts::new(8192, 8).ahead(0..2, 7), 1);
     }
 

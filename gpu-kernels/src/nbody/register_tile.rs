@@ -36,9 +36,10 @@ macro_rules! register_tile_kernels {
         #[doc = concat!("Parts of the accelerations of bodies in `", stringify!($real), "`.")]
         ///
         /// `bodies`: `n` elements; `softening_squared`: ε²; `per_part`: the bodies that a part sums
-        /// over; `parts`: their number; `first_part`: the part of the first blocks, which part 0
-        /// follows after the last; `first_target` and `targets`: the bodies whose accelerations are
-        /// computed; `partials`: `targets` elements for each part.
+        /// over; `parts`: the number of parts; `first_part`: the part that the first row of blocks
+        /// computes; the next rows compute the following parts, and part 0 follows the last part;
+        /// `first_target` and `targets`: the first body whose acceleration is computed, and the
+        /// number of these bodies; `partials`: `targets` elements for each part.
         ///
         /// # Safety
         ///
@@ -100,7 +101,7 @@ registered! {
     nbody_register_tile_f64: f64;
 }
 
-/// Computes part `first_part + blockIdx.y` of the sums for the thread's bodies.
+/// Computes part `first_part + blockIdx.y`, modulo `parts`, of the sums for the thread's bodies.
 ///
 /// # Safety
 ///

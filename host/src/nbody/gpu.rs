@@ -2,7 +2,7 @@
 
 use super::check::{self, ACCELERATIONS, POTENTIALS, VELOCITIES};
 use crate::variants::{launch_registered, variants};
-use crate::{Buffer, Constants, Device, Element, Error, LaunchConfig, blocks_per_multiprocessor};
+use crate::{Buffer, Constants, Device, Element, Error, LaunchConfig, resident_blocks};
 #[cfg(feature = "cases")]
 use cuda_std::host::Kernel;
 use gpu_kernels::nbody::parts::{Round, Rows, Tiles};
@@ -294,8 +294,7 @@ macro_rules! launches {
 
             fn tiles_at_once(device: &Device) -> Result<usize, Error> {
                 let block = LaunchConfig::new(1, REGISTER_BLOCK);
-                let blocks = blocks_per_multiprocessor::<$register_tile>(device, &block)?;
-                Ok(blocks as usize * device.properties().multiprocessors as usize)
+                Ok(resident_blocks::<$register_tile>(device, &block)? as usize)
             }
 
             fn launch_sums(Checked(launch): Checked<'_, Self>) -> Result<(), Error> {

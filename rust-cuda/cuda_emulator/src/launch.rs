@@ -380,7 +380,7 @@ fn run_resident(launch: &Launch<'_>, queue: &Queue) {
         }
         let _worker = launch.ticket.as_ref().map(|ticket| ticket.enter());
         let mut finished = vec![false; runners.len()];
-        // Where blocks start late, those before them may have ended, unless they wait for them.
+        // When a late block starts, any block that does not wait for it may have ended.
         let late = matches!(launch.options.order, ThreadOrder::Random(_));
         let mut started = if late { 1 } else { runners.len() };
         let mut round = 0_u64;

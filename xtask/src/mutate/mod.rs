@@ -618,7 +618,7 @@ mod tests {
              [lib]\nname = \"gpu_kernels\"\n",
         );
         write("gpu-kernels/src/lib.rs", "//! L.\npub mod sum;\n");
-        // Nothing in it differs in the copy.
+        // The copy of this crate has the same text and the same dependencies.
         write(
             "apart/Cargo.toml",
             "[package]\nname = \"halo-apart\"\nversion = \"0.0.0\"\nedition = \"2024\"\n",
@@ -705,7 +705,7 @@ fn counts() {
             "mutate: 11 mutations: 8 caught, 1 survived, 1 equivalent by their waivers, 1 that do not compile"
         );
 
-        // No crate of the copy passes for one of the original.
+        // Cargo takes no crate of the copy for one of the original.
         let mut command = std::process::Command::new(cargo_halo::process::cargo());
         command.args(["build", "--verbose"]).current_dir(&root);
         let output = command.env("CARGO_TARGET_DIR", &target).output().unwrap();

@@ -632,8 +632,8 @@ fn what_is_ordered_is_not_blamed() {
     }
 }
 
-/// Each block counts those that have ended when it starts, and greets its neighbours twice. On a GPU
-/// a block that is not its neighbour may start after it has ended.
+/// When a block starts, it notes how many blocks have ended; then it greets its neighbours twice. On
+/// a GPU a block may start after others, which are not its neighbours, have ended.
 #[test]
 fn blocks_that_are_resident_may_start_late() {
     const BLOCKS: u32 = 8;
