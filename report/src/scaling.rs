@@ -143,6 +143,43 @@ mod tests {
     }
 
     #[test]
+    fn grids_are_cut_into_slabs_or_blocks_whichever_takes_less_time() {
+        let mut record = record();
+        // Messages of 1 GB/s, and a halo of one plane on each side of 64 x 32 x 16 points.
+        record.messages[1].seconds = 1e-5 + 1e-3;
+        let mut alone = record.rows[0].clone();
+        alone.size = "64x32x16".to_owned();
+        alone.halo = Halo::Cube;
+        let faces = 64 * 32 + 64 * 16 + 32 * 16;
+        (alone.halo_bytes, alone.field_bytes) = (8 * faces, 4 * 64 * 32 * 16);
+        let exchange = |alone: &ScalingRow, ranks| {
+            let modelled = record.model(alone, ranks).expect("a model");
+            modelled.exchange_s
+        };
+        let is_near = |one: f64, other: f64| (one / other - 1.0).abs() < 1e-9;
+        let slab = 1e-5 + (8 * 64 * 32) as f64 / 1e9;
+        // A step that takes no time for its computation.
+        alone.compute_s = 0.0;
+        assert_eq!(exchange(&alone, 1), 0.0);
+        assert!(is_near(exchange(&alone, 2), slab));
+        // A cube of an eighth has two and a half times fewer ghost points, but three messages.
+        assert!(is_near(exchange(&alone, 8), slab));
+        alone.halo_bytes *= 100;
+        alone.field_bytes *= 100;
+        let cube = |ranks: f64| 3e-5 + (800 * faces) as f64 / ranks.cbrt().powi(2) / 1e9;
+        assert!(is_near(exchange(&alone, 8), cube(8.0)));
+        // Slabs of less than a plane, which would take less time.
+        alone.size = "1x1x4096".to_owned();
+        (alone.halo_bytes, alone.field_bytes) = (8 * 8193, 4 * 4096);
+        assert!(is_near(exchange(&alone, 2048), 1e-5 + 8e-9));
+        let blocks = 3e-5 + 8.0 * 8193.0 / 8192_f64.cbrt().powi(2) / 1e9;
+        assert!(is_near(exchange(&alone, 8192), blocks));
+        // Weak scaling leaves slabs as thick as they are.
+        alone.weak = true;
+        assert!(is_near(exchange(&alone, 8192), 1e-5 + 8e-9));
+    }
+
+    #[test]
     fn runs_of_different_problems_are_one_record() {
         let bodies = || {
             let mut other = record();
@@ -187,7 +224,7 @@ mod tests {
         for words in [
             "scaling-strong-wide",
             "deviation",
-            "the parts are squares",
+            "squares or cubes, whichever",
             "0.962",
         ] {
             assert!(page.contains(words), "{words}");

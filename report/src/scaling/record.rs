@@ -125,10 +125,73 @@ impl ScalingRow {
         }
     }
 
+    /// The halo of a block on this many ranks, if the grid is cut into squares or cubes.
+    fn block(&self, ranks: usize) -> Ghosts {
+        let (all, shares) = (self.halo_bytes as f64, self.shares(ranks));
+        let doublings = (ranks as f64).log2().ceil();
+        let (bytes, axes) = match self.halo {
+            _ if ranks == 1 => (0.0, 0.0),
+            Halo::Square => (all / shares.sqrt(), doublings.min(2.0)),
+            Halo::Cube => (all / shares.cbrt().powi(2), doublings.min(3.0)),
+            Halo::All | Halo::Numbers => (0.0, 0.0),
+        };
+        Ghosts { bytes, axes }
+    }
+
+    /// The same, if the grid is cut along its last axis alone. `None` if the slabs are thinner than
+    /// the halo, if the row does not tell how thick they are, or if there is nothing to cut.
+    fn slab(&self, ranks: usize) -> Option<Ghosts> {
+        if ranks == 1 || !matches!(self.halo, Halo::Square | Halo::Cube) {
+            return None;
+        }
+        let points: Result<Vec<f64>, _> = self.size.split('x').map(str::parse).collect();
+        let points = points.ok()?;
+        // The faces across each axis, in points, less a factor that is the same for all.
+        let faces = points.iter().map(|it| it.recip());
+        let bytes = self.halo_bytes as f64 * points.last()?.recip() / faces.sum::<f64>();
+        // The halo has two sides.
+        let fits = bytes <= 2.0 * self.field_bytes as f64 / self.shares(ranks);
+        fits.then_some(Ghosts { bytes, axes: 1.0 })
+    }
+
+    /// The model's prediction for blocks with these copies of points.
+    fn modelled(&self, line: (f64, f64), ranks: usize, ghosts: Ghosts) -> Modelled {
+        let ((latency, bandwidth), r) = (line, ranks as f64);
+        let doublings = r.log2().ceil();
+        let (exchange_s, reductions_s) = match self.halo {
+            Halo::Square | Halo::Cube => (ghosts.axes * latency + ghosts.bytes / bandwidth, 0.0),
+            Halo::All => {
+                // With equal interactions per rank, the number of bodies grows with the square root
+                // of the ranks.
+                let all = self.halo_bytes as f64;
+                let whole = if self.weak { all * r.sqrt() } else { all };
+                (doublings * latency + whole * (r - 1.0) / r / bandwidth, 0.0)
+            }
+            Halo::Numbers => (0.0, doublings * latency),
+        };
+        let copies = match self.field_bytes {
+            0 => 0.0,
+            bytes => ghosts.bytes / bytes as f64,
+        };
+        Modelled {
+            compute_s: self.compute_of(1.0 / self.shares(ranks) + copies),
+            exchange_s,
+            reductions_s,
+        }
+    }
+
     /// The total work as a multiple of one rank's.
     pub(super) fn shares(&self, ranks: usize) -> f64 {
         if self.weak { 1.0 } else { ranks as f64 }
     }
+}
+
+/// The copies of the neighbours' points that a block needs.
+#[derive(Clone, Copy, Debug)]
+struct Ghosts {
+    bytes: f64,
+    /// The number of axes that are cut.
+    axes: f64,
 }
 
 /// The model's prediction for a problem on some ranks, in seconds.
@@ -188,42 +251,16 @@ impl ScalingRecord {
     ///
     /// t = max(compute, exchange) + reductions. The computation is that of a rank's share and of
     /// its copies of the neighbours' points. Messages take one latency for each axis that is cut,
-    /// since those along one axis travel at once, and the time of their bytes. A reduction takes
-    /// one latency for each doubling of the ranks, and so does a gathering of values on all ranks.
+    /// since those along one axis travel at once, and the time of their bytes. A grid is cut into
+    /// slabs, or into squares or cubes, whichever takes less time. A reduction takes one latency
+    /// for each doubling of the ranks, and so does a gathering of values on all ranks.
     #[must_use]
     pub fn model(&self, alone: &ScalingRow, ranks: usize) -> Option<Modelled> {
-        let (latency, bandwidth) = self.line()?;
-        let (r, shares) = (ranks as f64, alone.shares(ranks));
-        let doublings = r.log2().ceil();
-        let all = alone.halo_bytes as f64;
-        // The halo of a share.
-        let halo = match alone.halo {
-            _ if ranks == 1 => 0.0,
-            Halo::Square => all / shares.sqrt(),
-            Halo::Cube => all / shares.cbrt().powi(2),
-            Halo::All | Halo::Numbers => 0.0,
-        };
-        let (exchange_s, reductions_s) = match alone.halo {
-            _ if ranks == 1 => (0.0, 0.0),
-            Halo::Square => (doublings.min(2.0) * latency + halo / bandwidth, 0.0),
-            Halo::Cube => (doublings.min(3.0) * latency + halo / bandwidth, 0.0),
-            Halo::All => {
-                // With equal interactions per rank, the number of bodies grows with the square root
-                // of the ranks.
-                let whole = if alone.weak { all * r.sqrt() } else { all };
-                (doublings * latency + whole * (r - 1.0) / r / bandwidth, 0.0)
-            }
-            Halo::Numbers => (0.0, doublings * latency),
-        };
-        let copies = match alone.field_bytes {
-            0 => 0.0,
-            bytes => halo / bytes as f64,
-        };
-        Some(Modelled {
-            compute_s: alone.compute_of(1.0 / shares + copies),
-            exchange_s,
-            reductions_s,
-        })
+        let line = self.line()?;
+        let block = alone.modelled(line, ranks, alone.block(ranks));
+        let slab = alone.slab(ranks);
+        let slab = slab.map(|ghosts| alone.modelled(line, ranks, ghosts));
+        Some(slab.filter(|it| it.all_s() <= block.all_s()).unwrap_or(block))
     }
 
     /// The numbers of ranks in the model's table: the measured ones, and powers of four up to the

@@ -139,8 +139,7 @@ fn projection(record: &ScalingRecord) -> Option<Table> {
         "compute: a line through the times that the whole problem and a small part of it took on \
          one rank; the copies of neighbours' points are computed with"
             .to_owned(),
-        "the parts are squares or cubes, whatever the number of ranks; what was measured is cut \
-         into slabs"
+        "a grid is cut along its last axis, or into squares or cubes, whichever takes less time"
             .to_owned(),
         format!(
             "a message takes {}, and its bytes go at {}, as measured above, however far it goes and \
