@@ -830,7 +830,7 @@ impl<'a> Ranks<'a> {
                 let outgoing = vec![Parcel {
                     to: (rank + 1) % ranks,
                     tag: 0,
-                    bytes,
+                    bytes: bytes.into(),
                 }];
                 let incoming = vec![Expected {
                     from: (rank + ranks - 1) % ranks,

@@ -1,9 +1,13 @@
 //! [`Ghosted`]: a rank's block of a field with ghost points, and the exchange of these points.
 
-use crate::region::{Region, pieces, points, rows};
+use crate::region::{Region, contiguous, pieces, points, rows};
 use crate::spare::Spare;
-use crate::{Arrival, Arrived, Block, Communicator, Decomposition, Error, Expected, Parcel, Side};
+use crate::transport::InPlace;
+use crate::{
+    Arrival, Arrived, Block, Communicator, Decomposition, Error, Expected, Message, Parcel, Side,
+};
 use halo_gpu::{Buffer, Device, DeviceKind, Element, Priority, allocation};
+use std::sync::Arc;
 
 /// A rank's block of a field, on its device, with ghost points: copies of the nearest points of
 /// the blocks around it.
@@ -136,7 +140,18 @@ impl<T: Element, const D: usize> Ghosted<T, D> {
     ///
     /// As [`Transport::exchange`](crate::Transport::exchange); [`Error::Device`].
     pub fn exchange(&mut self, communicator: &Communicator) -> Result<(), Error> {
+        if self.is_sent_in_place(communicator) {
+            let buffer = &mut self.buffer;
+            return self
+                .ghosts
+                .exchange_in_place(communicator, buffer, |_| Ok(()));
+        }
         self.ghosts.exchange(communicator, &mut self.buffer, 1)
+    }
+
+    /// Whether messages are sent from the field.
+    fn is_sent_in_place(&self, communicator: &Communicator) -> bool {
+        communicator.sends_in_place() && self.buffer.device().kind() == DeviceKind::Cpu
     }
 
     /// Updates the ghost points while `meanwhile` reads the field and computes what does not depend
@@ -170,8 +185,12 @@ impl<T: Element, const D: usize> Ghosted<T, D> {
         communicator: &Communicator,
         meanwhile: impl FnOnce(&Buffer<T>) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let buffer = &mut self.buffer;
-        self.ghosts.exchange_beside(communicator, buffer, meanwhile)
+        let in_place = self.is_sent_in_place(communicator);
+        let (ghosts, buffer) = (&mut self.ghosts, &mut self.buffer);
+        if in_place {
+            return ghosts.exchange_in_place(communicator, buffer, meanwhile);
+        }
+        ghosts.exchange_beside(communicator, buffer, meanwhile)
     }
 
     /// The rank's own points, the first axis fastest.
@@ -351,6 +370,38 @@ impl<const D: usize> Ghosts<D> {
         self.exchange_by(communicator, &device, (fields, count), |_| Ok(()))
     }
 
+    /// As [`Ghosted::exchange_beside`] on the CPU, where contiguous points are sent from the field.
+    fn exchange_in_place<T: Element>(
+        &self,
+        communicator: &Communicator,
+        buffer: &mut Buffer<T>,
+        meanwhile: impl FnOnce(&Buffer<T>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let device = buffer.device().clone();
+        let field = Arc::new(InPlace(std::mem::replace(buffer, device.zeros(0)?)));
+        let arrived = self
+            .begin(communicator, &device, size_of::<T>(), |neighbour| {
+                let rim = &neighbour.rim;
+                if let Some(elements) = contiguous(self.extents(), rim)
+                    && let Some(part) = Message::part(&field, elements)
+                {
+                    return Ok(part);
+                }
+                let bytes = self.room(&device, size_of::<T>(), rim)?;
+                Ok(pack(&field.0, 1, self.extents(), rim, bytes)?.into())
+            })
+            .and_then(|arrival| {
+                meanwhile(&field.0)?;
+                arrival()
+            });
+        *buffer = match Arc::try_unwrap(field) {
+            Ok(InPlace(field)) => field,
+            // After an error MPI may still read the field, so that is never freed.
+            Err(field) => Buffer::from_vec(&device, field.0.to_vec()?)?,
+        };
+        self.unpack_all(buffer, 1, arrived?)
+    }
+
     /// As [`Ghosted::exchange_beside`].
     fn exchange_beside<T: Element>(
         &mut self,
@@ -386,7 +437,8 @@ impl<const D: usize> Ghosts<D> {
         let arrival = self.begin(communicator, via, size, |neighbour| {
             let rim = &neighbour.rim;
             let bytes = self.room(&device, size, rim)?;
-            pack(fields, count, self.extents(), rim, bytes)?.move_to(via)
+            let bytes = pack(fields, count, self.extents(), rim, bytes)?;
+            Ok(bytes.move_to(via)?.into())
         })?;
         meanwhile(fields)?;
         self.finish(fields, count, arrival)
@@ -399,7 +451,7 @@ impl<const D: usize> Ghosts<D> {
         communicator: &'a Communicator,
         via: &'a Device,
         size: usize,
-        mut packed: impl FnMut(&Neighbour<D>) -> Result<Buffer<u8>, halo_gpu::Error>,
+        mut packed: impl FnMut(&Neighbour<D>) -> Result<Message, halo_gpu::Error>,
     ) -> Result<Arrival<'a>, Error> {
         let (mut outgoing, mut incoming) = (Vec::new(), Vec::new());
         for neighbour in &self.neighbours {
@@ -425,8 +477,18 @@ impl<const D: usize> Ghosts<D> {
         count: usize,
         arrival: Arrival<'_>,
     ) -> Result<(), Error> {
+        self.unpack_all(fields, count, arrival()?)
+    }
+
+    /// Copies the messages into the ghost points.
+    fn unpack_all<T: Element>(
+        &self,
+        fields: &mut impl Fields<T>,
+        count: usize,
+        arrived: Arrived,
+    ) -> Result<(), Error> {
         let device = fields.field(0).device().clone();
-        let Arrived { messages, spare } = arrival()?;
+        let Arrived { messages, spare } = arrived;
         self.spare.put(spare);
         for (neighbour, bytes) in self.neighbours.iter().zip(messages) {
             let bytes = bytes.move_to(&device)?;
@@ -623,4 +685,169 @@ fn unpack<T: Element, const D: usize>(
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Ghosted, Message};
+    use crate::threads::Thread;
+    use crate::transport::{Content, Part};
+    use crate::{
+        Arrival, Communicator, Decomposition, Error, Expected, Incoming, Outgoing, Parcel,
+        Transport,
+    };
+    use halo_gpu::Device;
+    use std::sync::{Arc, Mutex};
+    use std::time::Duration;
+
+    /// Threads whose messages are sent from the field, until they are `kept` or copied.
+    struct InPlace {
+        thread: Thread,
+        /// Whether each message was sent from the field.
+        sent: Arc<Mutex<Vec<bool>>>,
+        /// Where the parts go that are never sent, if exchanges fail.
+        kept: Option<Arc<Mutex<Vec<Part>>>>,
+    }
+
+    impl Transport for InPlace {
+        fn rank(&self) -> usize {
+            self.thread.rank()
+        }
+
+        fn size(&self) -> usize {
+            self.thread.size()
+        }
+
+        fn sends_in_place(&self) -> bool {
+            true
+        }
+
+        fn name(&self) -> String {
+            "in place".to_owned()
+        }
+
+        fn exchange(
+            &self,
+            outgoing: &[Outgoing<'_>],
+            incoming: &mut [Incoming<'_>],
+            deadline: Duration,
+        ) -> Result<(), Error> {
+            self.thread.exchange(outgoing, incoming, deadline)
+        }
+
+        fn begin<'a>(
+            &'a self,
+            device: &'a Device,
+            outgoing: Vec<Parcel>,
+            incoming: Vec<Expected>,
+            deadline: Duration,
+        ) -> Result<Arrival<'a>, Error> {
+            let is_part = |it: &Parcel| matches!(it.bytes, Message(Content::Part(_)));
+            self.sent
+                .lock()
+                .unwrap()
+                .extend(outgoing.iter().map(is_part));
+            let Some(kept) = &self.kept else {
+                return self.thread.begin(device, outgoing, incoming, deadline);
+            };
+            for parcel in outgoing {
+                if let Message(Content::Part(part)) = parcel.bytes {
+                    kept.lock().unwrap().push(part);
+                }
+            }
+            let (rank, peer) = (self.rank(), 1 - self.rank());
+            Ok(Box::new(move || Err(Error::Gone { rank, peer })))
+        }
+
+        fn all_gather(&self, own: &[u8], deadline: Duration) -> Result<Vec<Vec<u8>>, Error> {
+            self.thread.all_gather(own, deadline)
+        }
+    }
+
+    /// Runs `work` on two ranks.
+    fn on_both(
+        kept: Option<&Arc<Mutex<Vec<Part>>>>,
+        work: impl Fn(&Communicator) -> Result<(), Error> + Sync,
+    ) -> Vec<bool> {
+        let sent = Arc::new(Mutex::new(Vec::new()));
+        std::thread::scope(|scope| {
+            for thread in Thread::all(2) {
+                let (sent, kept, work) = (Arc::clone(&sent), kept.cloned(), &work);
+                scope.spawn(move || {
+                    let rank = Communicator::over(InPlace { thread, sent, kept });
+                    work(&rank).expect("it works");
+                });
+            }
+        });
+        sent.lock().unwrap().clone()
+    }
+
+    fn value([i, j]: [usize; 2]) -> f64 {
+        (10 * i + j) as f64
+    }
+
+    #[test]
+    fn contiguous_points_are_sent_from_the_field() {
+        let exchange = |cut: Decomposition<2>| {
+            on_both(None, |communicator| {
+                let cpu = Device::cpu();
+                let mut field = Ghosted::new(communicator, &cpu, cut, 2, value)?;
+                field.exchange(communicator)?;
+                let once = field.buffer().to_vec()?;
+                let whole = field.gather(communicator)?;
+                let mut beside = None;
+                field.exchange_beside(communicator, |values| {
+                    beside = Some(values.to_vec()?);
+                    Ok(())
+                })?;
+                assert_eq!(beside.as_ref(), Some(&once));
+                assert_eq!(field.buffer().to_vec()?, once);
+                // Every point, ghost points too, has the value of its place on the ring.
+                let ([nx, _], [ny, along]) = (field.extents(), cut.points());
+                let start = field.block().start;
+                for (at, &found) in once.iter().enumerate() {
+                    let place = [at % nx, at / nx];
+                    let ghosts = field.ghosts();
+                    let point: [usize; 2] = std::array::from_fn(|axis| {
+                        let n = [ny, along][axis];
+                        (start[axis] + place[axis] + n - ghosts[axis][0]) % n
+                    });
+                    assert_eq!(found, value(point), "{place:?}");
+                }
+                assert_eq!(whole.len(), ny * along);
+                Ok(())
+            })
+        };
+        let ring = |parts| Decomposition::new([6, 7], parts)?.periodic(0)?.periodic(1);
+        assert_eq!(exchange(ring([1, 2]).expect("a cut")), [true; 8]);
+        // The points beside a cut along the first axis are not contiguous.
+        assert_eq!(exchange(ring([2, 1]).expect("a cut")), [false; 8]);
+    }
+
+    #[test]
+    fn after_an_error_the_field_has_its_values_and_what_was_to_be_sent_stays() {
+        let kept = Arc::default();
+        let sent = on_both(Some(&kept), |communicator| {
+            let cut = Decomposition::new([6, 8], [1, 2])?;
+            let mut field = Ghosted::new(communicator, &Device::cpu(), cut, 2, value)?;
+            let before = field.buffer().to_vec()?;
+            let failed = field.exchange(communicator);
+            assert!(matches!(failed, Err(Error::Gone { .. })), "{failed:?}");
+            assert_eq!(field.buffer().to_vec()?, before);
+            field
+                .buffer_mut()
+                .copy_from_slice(&vec![f64::NAN; before.len()])?;
+            Ok(())
+        });
+        assert_eq!(sent, [true; 2]);
+        let mut rims: Vec<Vec<f64>> = kept.lock().unwrap().iter().map(of_part).collect();
+        rims.sort_by(|one, other| one[0].total_cmp(&other[0]));
+        let plane = |j| (0..6).map(move |i| value([i, j]));
+        let planes = |j| plane(j).chain(plane(j + 1)).collect();
+        assert_eq!(rims, [planes(2), planes(4)] as [Vec<f64>; 2]);
+    }
+
+    fn of_part(part: &Part) -> Vec<f64> {
+        bytemuck::pod_collect_to_vec(part.as_slice())
+    }
 }

@@ -85,4 +85,4 @@ pub use ghosts::Ghosted;
 pub use record::Replay;
 pub use run::run;
 pub use sum::{dot, mean, norm, sum};
-pub use transport::{Arrival, Arrived, Expected, Incoming, Outgoing, Parcel, Transport};
+pub use transport::{Arrival, Arrived, Expected, Incoming, Message, Outgoing, Parcel, Transport};

@@ -13,6 +13,7 @@
 use crate::communicator::{Launched, launched_ranks};
 use crate::error::require_rank;
 use crate::spare;
+use crate::transport::{Content, Part};
 use crate::{
     Arrival, Arrived, Communicator, Error, Expected, Incoming, Outgoing, Parcel, Transport,
 };
@@ -462,7 +463,7 @@ impl World {
         }
         match pending.take() {
             Bytes::Own(bytes) => Ok(bytes),
-            Bytes::OfDevice(bytes) => Ok(bytes.as_slice()?.to_vec()),
+            other => Ok(other.as_slice()?.to_vec()),
         }
     }
 
@@ -498,8 +499,12 @@ impl World {
             require_rank(to, self.size)?;
             count_of(bytes.len(), self.rank, to)?;
             let message = if is_host {
-                Bytes::Own(bytes.into_vec()?)
+                match bytes.0 {
+                    Content::Buffer(bytes) => Bytes::Own(bytes.into_vec()?),
+                    Content::Part(part) => Bytes::InPlace(part),
+                }
             } else {
+                let bytes = bytes.into_buffer(device)?;
                 let mut message = self.on_host(device, bytes.len())?;
                 bytes.copy_to_host(&mut message)?;
                 on_device.sent.push(bytes);
@@ -558,12 +563,14 @@ impl World {
                     arrived.messages[nth].copy_from_host(&bytes)?;
                     free.push(bytes);
                 }
+                Bytes::InPlace(_) => {}
             }
         }
         for bytes in sent {
             match bytes {
                 Bytes::Own(own) => arrived.spare.push(Buffer::from_vec(device, own)?),
                 Bytes::OfDevice(bytes) => free.push(bytes),
+                Bytes::InPlace(_) => {}
             }
         }
         free.drain(..free.len().saturating_sub(spare::MOST));
@@ -681,6 +688,10 @@ impl Transport for World {
     }
 
     fn is_through_host(&self) -> bool {
+        true
+    }
+
+    fn sends_in_place(&self) -> bool {
         true
     }
 
@@ -874,6 +885,8 @@ enum Bytes {
     Own(Vec<u8>),
     /// Memory for copies to and from a device. No copy is under way while MPI uses it.
     OfDevice(HostBuffer<u8>),
+    /// A part of a field, to be sent.
+    InPlace(Part),
 }
 
 impl Default for Bytes {
@@ -887,6 +900,7 @@ impl Bytes {
         match self {
             Self::Own(own) => own.len(),
             Self::OfDevice(bytes) => bytes.len(),
+            Self::InPlace(part) => part.as_slice().len(),
         }
     }
 
@@ -894,6 +908,7 @@ impl Bytes {
         match self {
             Self::Own(own) => Ok(own),
             Self::OfDevice(bytes) => Ok(bytes.as_slice()?),
+            Self::InPlace(part) => Ok(part.as_slice()),
         }
     }
 
@@ -901,6 +916,7 @@ impl Bytes {
         match self {
             Self::Own(own) => Ok(own),
             Self::OfDevice(bytes) => Ok(bytes.as_mut_slice()?),
+            Self::InPlace(_) => unreachable!("a message is received in its own memory"),
         }
     }
 }

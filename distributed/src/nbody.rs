@@ -181,7 +181,7 @@ impl<'a, T: Scalar> Plan<'a, T> {
             outgoing.push(Parcel {
                 to: peer,
                 tag: 0,
-                bytes,
+                bytes: bytes.into(),
             });
             incoming.push(Expected {
                 from: peer,

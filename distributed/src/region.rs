@@ -75,6 +75,23 @@ pub(crate) fn rows<const D: usize>(extents: [usize; D], region: &Region<D>) -> V
     rows
 }
 
+/// The region as one range of elements, if it is contiguous in memory.
+pub(crate) fn contiguous<const D: usize>(
+    extents: [usize; D],
+    region: &Region<D>,
+) -> Option<Range<usize>> {
+    let (mut start, mut stride, mut is_whole) = (0, 1, true);
+    for (range, extent) in region.iter().zip(extents) {
+        if !is_whole && range.len() != 1 {
+            return None;
+        }
+        is_whole &= *range == (0..extent);
+        start += range.start * stride;
+        stride *= extent;
+    }
+    Some(start..start + points(region))
+}
+
 /// The number of points of a region.
 pub(crate) fn points<const D: usize>(region: &Region<D>) -> usize {
     region.iter().map(Range::len).product()
@@ -82,7 +99,7 @@ pub(crate) fn points<const D: usize>(region: &Region<D>) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{Rows, pieces, points, rows};
+    use super::{Rows, contiguous, pieces, points, rows};
 
     /// Compares every region of an array with a search point by point.
     #[test]
@@ -109,6 +126,10 @@ mod tests {
                     });
                     assert_eq!(rows.collect::<Vec<_>>(), right, "{region:?}");
                     assert_eq!(found.len(), points(&region));
+                    if let [first, others @ ..] = &pieces(extents, &region)[..] {
+                        let one = others.is_empty().then(|| first.clone());
+                        assert_eq!(contiguous(extents, &region), one, "{region:?}");
+                    }
                     most = most.max(found.len());
                 }
             }

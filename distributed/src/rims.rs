@@ -154,7 +154,8 @@ impl<S, const D: usize> Rims<S, D> {
                 unreachable!("a neighbour lies beyond a side that is cut");
             };
             let bytes = ghosts.room(&self.urgent, size, &region)?;
-            pack(&rim.strip, sent, rim.extents, &region, bytes)
+            let bytes = pack(&rim.strip, sent, rim.extents, &region, bytes)?;
+            Ok(bytes.into())
         })?;
         meanwhile(part)?;
         ghosts.finish(part, sent, arrival)

@@ -204,7 +204,12 @@ impl Transport for Thread {
             require_rank(peer, self.size)?;
         }
         for Parcel { to, tag, bytes } in outgoing {
-            self.leave(Desk::parcels, to, Kind::Tagged(tag), bytes.seal()?);
+            self.leave(
+                Desk::parcels,
+                to,
+                Kind::Tagged(tag),
+                bytes.into_buffer(device)?.seal()?,
+            );
         }
         Ok(Box::new(move || {
             let (mut messages, mut spare) = (Vec::new(), Vec::new());

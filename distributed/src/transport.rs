@@ -1,7 +1,10 @@
 //! [`Transport`]: how bytes move between ranks, and the types of its messages.
 
 use crate::Error;
-use halo_gpu::{Buffer, Device};
+use halo_gpu::{Buffer, Device, Element};
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Bytes for another rank.
@@ -34,7 +37,95 @@ pub struct Parcel {
     /// Distinguishes messages between the same two ranks.
     pub tag: u32,
     /// The message.
-    pub bytes: Buffer<u8>,
+    pub bytes: Message,
+}
+
+/// The bytes of a [`Parcel`]: a buffer of the device, or a part of a field in the memory of the
+/// host, which is sent from where it is.
+#[derive(Debug)]
+pub struct Message(pub(crate) Content);
+
+#[derive(Debug)]
+pub(crate) enum Content {
+    Buffer(Buffer<u8>),
+    Part(Part),
+}
+
+impl From<Buffer<u8>> for Message {
+    fn from(bytes: Buffer<u8>) -> Self {
+        Self(Content::Buffer(bytes))
+    }
+}
+
+impl Message {
+    /// These elements of a field on [`Device::cpu`]. `None` if there are no such elements, or if
+    /// the field is on another device.
+    pub(crate) fn part<T: Element>(
+        field: &Arc<InPlace<T>>,
+        elements: Range<usize>,
+    ) -> Option<Self> {
+        let size = size_of::<T>();
+        field.0.as_host_slice()?.get(elements.clone())?;
+        Some(Self(Content::Part(Part {
+            of: Arc::<InPlace<T>>::clone(field),
+            range: elements.start * size..elements.end * size,
+        })))
+    }
+
+    /// The number of bytes.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        match &self.0 {
+            Content::Buffer(bytes) => bytes.len(),
+            Content::Part(part) => part.range.len(),
+        }
+    }
+
+    /// Whether there are no bytes.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The bytes as a buffer: the buffer itself, or a copy of the part on `device`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::upload`].
+    pub fn into_buffer(self, device: &Device) -> Result<Buffer<u8>, halo_gpu::Error> {
+        match self.0 {
+            Content::Buffer(bytes) => Ok(bytes),
+            Content::Part(part) => device.upload(part.as_slice()),
+        }
+    }
+}
+
+/// A part of a field on [`Device::cpu`]. Nothing writes the field while a part of it exists.
+pub(crate) struct Part {
+    of: Arc<dyn AsRef<[u8]> + Send + Sync>,
+    range: Range<usize>,
+}
+
+impl Part {
+    pub(crate) fn as_slice(&self) -> &[u8] {
+        &(*self.of).as_ref()[self.range.clone()]
+    }
+}
+
+impl fmt::Debug for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Part").field(&self.range).finish()
+    }
+}
+
+/// A field on [`Device::cpu`] that others may read.
+pub(crate) struct InPlace<T: Element>(pub(crate) Buffer<T>);
+
+impl<T: Element> AsRef<[u8]> for InPlace<T> {
+    fn as_ref(&self) -> &[u8] {
+        let elements = self.0.as_host_slice().unwrap_or_default();
+        bytemuck::cast_slice(elements)
+    }
 }
 
 /// A message that a device expects.
@@ -90,6 +181,12 @@ pub trait Transport: Send {
     /// Whether the messages of CUDA devices pass through the memory of the host. By default they do
     /// not.
     fn is_through_host(&self) -> bool {
+        false
+    }
+
+    /// Whether [`begin`](Self::begin) sends parts of fields on [`Device::cpu`] from where they are.
+    /// By default it does not, and gets copies of them.
+    fn sends_in_place(&self) -> bool {
         false
     }
 

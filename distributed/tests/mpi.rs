@@ -286,7 +286,7 @@ fn parcels(
     let outgoing = Parcel {
         to: peer,
         tag: 0,
-        bytes: device.alloc_filled(bytes[0], 1 + peer as u8)?,
+        bytes: device.alloc_filled(bytes[0], 1 + peer as u8)?.into(),
     };
     let incoming = Expected {
         from: peer,

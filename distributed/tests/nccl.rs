@@ -207,7 +207,7 @@ fn exchanges_between_gpus_do_not_wait() {
                 Ok(Parcel {
                     to: peer,
                     tag,
-                    bytes,
+                    bytes: bytes.into(),
                 })
             };
             let expected = |tag| -> Result<Expected, Error> {

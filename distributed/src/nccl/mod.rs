@@ -10,12 +10,19 @@ use crate::error::require_rank;
 use crate::{
     Arrival, Arrived, Communicator, Error, Expected, Incoming, Outgoing, Parcel, Transport,
 };
-use halo_gpu::{Device, Event};
+use halo_gpu::{Buffer, Device, Event};
 use library::{BYTES, Code, Comm, Config, IN_PROGRESS, Nccl, SUCCESS, UniqueId};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::ffi::{c_int, c_void};
 use std::time::{Duration, Instant};
+
+/// A message that is sent.
+struct Sent {
+    to: usize,
+    tag: u32,
+    bytes: Buffer<u8>,
+}
 
 /// The number of exchanges by which the host may be ahead of the device.
 const AHEAD: usize = 8;
@@ -228,7 +235,7 @@ impl Ring {
     /// halos.
     fn group(
         &self,
-        outgoing: &[Parcel],
+        outgoing: &[Sent],
         incoming: &[Expected],
         stream: *mut c_void,
     ) -> Result<Code, Error> {
@@ -323,8 +330,16 @@ impl Transport for Ring {
         for given in peers.chain(incoming.iter().map(|it| it.from)) {
             require_rank(given, self.size())?;
         }
-        let messages = outgoing.iter().map(|it| &it.bytes);
-        for buffer in messages.chain(incoming.iter().map(|it| &it.room)) {
+        let sent = outgoing.into_iter().map(|Parcel { to, tag, bytes }| {
+            let bytes = bytes.into_buffer(device)?;
+            Ok(Sent { to, tag, bytes })
+        });
+        let sent: Vec<Sent> = sent.collect::<Result<_, Error>>()?;
+        for buffer in sent
+            .iter()
+            .map(|it| &it.bytes)
+            .chain(incoming.iter().map(|it| &it.room))
+        {
             device.require("a message", buffer)?;
         }
         // A recording cannot query the driver, and its events cannot be queried.
@@ -332,7 +347,7 @@ impl Transport for Ring {
         if !is_recording {
             self.wait_for_all_but(AHEAD, deadline)?;
         }
-        let group = device.with_cuda_stream(|stream| self.group(&outgoing, &incoming, stream))?;
+        let group = device.with_cuda_stream(|stream| self.group(&sent, &incoming, stream))?;
         let code = self.noted(group)?;
         // Only after the call has ended are the messages in the stream, before later work.
         self.done("ncclGroupEnd", code, deadline)?;
@@ -342,7 +357,7 @@ impl Transport for Ring {
         Ok(Box::new(move || {
             Ok(Arrived {
                 messages: incoming.into_iter().map(|it| it.room).collect(),
-                spare: outgoing.into_iter().map(|it| it.bytes).collect(),
+                spare: sent.into_iter().map(|it| it.bytes).collect(),
             })
         }))
     }

@@ -169,7 +169,9 @@ fn messages_have_the_length_that_is_expected() {
             let parcel = Parcel {
                 to: peer,
                 tag: 0,
-                bytes: device.zeros(if rank == 0 { given } else { required })?,
+                bytes: device
+                    .zeros(if rank == 0 { given } else { required })?
+                    .into(),
             };
             let expected = Expected {
                 from: peer,

@@ -260,7 +260,10 @@ impl ScalingRecord {
         let block = alone.modelled(line, ranks, alone.block(ranks));
         let slab = alone.slab(ranks);
         let slab = slab.map(|ghosts| alone.modelled(line, ranks, ghosts));
-        Some(slab.filter(|it| it.all_s() <= block.all_s()).unwrap_or(block))
+        Some(
+            slab.filter(|it| it.all_s() <= block.all_s())
+                .unwrap_or(block),
+        )
     }
 
     /// The numbers of ranks in the model's table: the measured ones, and powers of four up to the
