@@ -1,5 +1,6 @@
 //! The threads of the CPU ports: rayon's, or only the calling thread if there are none.
 
+mod processor;
 mod team;
 
 use std::error::Error as _;

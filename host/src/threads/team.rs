@@ -5,12 +5,13 @@
 //! it returns to rayon. The calling thread waits only for helpers that have begun, and does the
 //! rest of the work itself.
 
+use super::processor;
 use std::any::Any;
 use std::cell::UnsafeCell;
 use std::hint::spin_loop;
 use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -24,6 +25,10 @@ const LOOKS: usize = 64;
 /// The number of polls after which the calling thread, waiting for its helpers, begins to yield its
 /// processor: a helper may be waiting for one.
 const PATIENCE: usize = 1 << 12;
+
+/// A helper leaves the calling thread's processor at most once in so many calls: with more threads
+/// than processors they meet all the time.
+const RARELY: u32 = 32;
 
 /// The most threads of a team, including the calling one.
 const MOST: usize = 64;
@@ -52,6 +57,10 @@ pub(super) struct Team {
     taken: AtomicBool,
     /// The open work; valid while `open` says so or while a helper is inside.
     work: UnsafeCell<*const Work<'static>>,
+    /// The processor of the calling thread; `u32::MAX` if unknown.
+    processor: AtomicU32,
+    /// The number of the work in which a helper last left that processor.
+    left: AtomicU32,
     /// Whether the helper of this number is awake or has been spawned.
     about: [AtomicBool; MOST],
     /// The first panic of a helper.
@@ -91,6 +100,8 @@ pub(super) static TEAM: Team = Team {
     open: CacheLine(AtomicU64::new(0)),
     taken: AtomicBool::new(false),
     work: UnsafeCell::new(&(nothing as fn(usize))),
+    processor: AtomicU32::new(u32::MAX),
+    left: AtomicU32::new(1 << 31),
     about: [const { AtomicBool::new(false) }; MOST],
     panic: Mutex::new(None),
 };
@@ -115,6 +126,8 @@ impl Team {
         // SAFETY: this thread owns the team, which is closed and has no helper inside: its last
         // owner waited for that.
         unsafe { *self.work.get() = work };
+        let processor = processor::current().unwrap_or(u32::MAX);
+        self.processor.store(processor, Ordering::Relaxed);
         let number = Open::unpack(self.open.load(Ordering::Relaxed)).number;
         let open = Open {
             number: number.wrapping_add(1),
@@ -132,6 +145,18 @@ impl Team {
         work(0);
         drop(closing);
         true
+    }
+
+    /// Moves a helper to another processor if it runs on that of the calling thread.
+    fn leave_caller(&self, number: u32) {
+        let Some(here) = processor::current() else {
+            return;
+        };
+        let last = self.left.load(Ordering::Relaxed);
+        if here == self.processor.load(Ordering::Relaxed) && number.wrapping_sub(last) >= RARELY {
+            self.left.store(number, Ordering::Relaxed);
+            processor::leave(here);
+        }
     }
 
     /// Runs a helper until it has found nothing to do for [`AWAKE`].
@@ -160,6 +185,7 @@ impl Team {
                     continue;
                 }
                 last = Some(open.number);
+                self.leave_caller(open.number);
                 // SAFETY: this helper is inside, so the work exists until it has left, and was
                 // written before it was opened.
                 let work = unsafe { &**self.work.get() };
