@@ -9,7 +9,7 @@
 use crate::allocation::{reserve, zeroed};
 use crate::simd::{InVectors, Value, dispatched, lanes, vectorised};
 use crate::{Error, threads};
-#[cfg(any(test, feature = "cases"))]
+#[cfg(feature = "cases")]
 use gpu_kernels::nbody::body_body;
 use gpu_kernels::nbody::{Body, Real};
 use pulp::{Simd, WithSimd};
@@ -33,7 +33,7 @@ const BLOCK: usize = gpu_kernels::nbody::geometry::DEFAULT_BLOCK as usize;
 const INTERACTIONS_PER_THREAD: usize = 1 << 15;
 
 /// Accelerations of `bodies`, an array of structures, summed in the order of the array.
-#[cfg(any(test, feature = "cases"))]
+#[cfg(feature = "cases")]
 pub(super) fn aos<T: OnCpu>(
     bodies: &[Body<T>],
     softening_squared: T,

@@ -1,8 +1,8 @@
 //! The processor on which a thread runs.
 //!
 //! Linux may leave two threads on one processor for tens of milliseconds while another processor
-//! idles: it wakes a thread where it ran before, and does not look for an idle processor if all were
-//! busy shortly before. Work of a few milliseconds then takes as long as on one thread.
+//! idles: it may wake a thread where it ran before, and balances only later. Work of a few
+//! milliseconds then takes as long as on one thread.
 
 /// The number of the calling thread's processor; `None` if the system does not say.
 pub(super) fn current() -> Option<u32> {
