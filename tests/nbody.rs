@@ -428,7 +428,7 @@ fn every_number_of_parts_and_groups() {
 fn own_bodies_attract_while_the_others_arrive() {
     fn check<T: Scalar + Bits>(rng: &mut SmallRng) {
         let nan = body([f64::NAN; 3], f64::NAN);
-        // One part; five parts of equal length; four, of which the last is shorter.
+        // One part; five parts of equal length; four parts, the last one shorter.
         for (n, wanted) in [(130, 1), (640, 5), (1411, 4)] {
             let all = random_bodies::<T>(rng, n);
             let gravity = Gravity::new(0.05).unwrap().with_parts(wanted).unwrap();

@@ -140,18 +140,10 @@ impl<T: Element, const D: usize> Ghosted<T, D> {
     ///
     /// As [`Transport::exchange`](crate::Transport::exchange); [`Error::Device`].
     pub fn exchange(&mut self, communicator: &Communicator) -> Result<(), Error> {
-        if self.is_sent_in_place(communicator) {
-            let buffer = &mut self.buffer;
-            return self
-                .ghosts
-                .exchange_in_place(communicator, buffer, |_| Ok(()));
+        if self.buffer.device().kind() == DeviceKind::Cpu {
+            return self.exchange_beside(communicator, |_| Ok(()));
         }
         self.ghosts.exchange(communicator, &mut self.buffer, 1)
-    }
-
-    /// Whether messages are sent from the field.
-    fn is_sent_in_place(&self, communicator: &Communicator) -> bool {
-        communicator.sends_in_place() && self.buffer.device().kind() == DeviceKind::Cpu
     }
 
     /// Updates the ghost points while `meanwhile` reads the field and computes what does not depend
@@ -185,12 +177,8 @@ impl<T: Element, const D: usize> Ghosted<T, D> {
         communicator: &Communicator,
         meanwhile: impl FnOnce(&Buffer<T>) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let in_place = self.is_sent_in_place(communicator);
-        let (ghosts, buffer) = (&mut self.ghosts, &mut self.buffer);
-        if in_place {
-            return ghosts.exchange_in_place(communicator, buffer, meanwhile);
-        }
-        ghosts.exchange_beside(communicator, buffer, meanwhile)
+        let buffer = &mut self.buffer;
+        self.ghosts.exchange_beside(communicator, buffer, meanwhile)
     }
 
     /// The rank's own points, the first axis fastest.
@@ -370,7 +358,7 @@ impl<const D: usize> Ghosts<D> {
         self.exchange_by(communicator, &device, (fields, count), |_| Ok(()))
     }
 
-    /// As [`Ghosted::exchange_beside`] on the CPU, where contiguous points are sent from the field.
+    /// As [`Ghosted::exchange_beside`] on the CPU. Contiguous points are sent from the field.
     fn exchange_in_place<T: Element>(
         &self,
         communicator: &Communicator,
@@ -396,10 +384,10 @@ impl<const D: usize> Ghosts<D> {
             });
         *buffer = match Arc::try_unwrap(field) {
             Ok(InPlace(field)) => field,
-            // After an error MPI may still read the field, so that is never freed.
+            // After an error the transport may still read the field, so that is never freed.
             Err(field) => Buffer::from_vec(&device, field.0.to_vec()?)?,
         };
-        self.unpack_all(buffer, 1, arrived?)
+        self.finish(buffer, 1, arrived?)
     }
 
     /// As [`Ghosted::exchange_beside`].
@@ -410,6 +398,9 @@ impl<const D: usize> Ghosts<D> {
         meanwhile: impl FnOnce(&Buffer<T>) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let device = buffer.device().clone();
+        if device.kind() == DeviceKind::Cpu && communicator.sends_in_place() {
+            return self.exchange_in_place(communicator, buffer, meanwhile);
+        }
         if communicator.is_recording() {
             // A recording has one stream: the two run one after the other.
             return self.exchange_by(communicator, &device, (buffer, 1), meanwhile);
@@ -441,7 +432,7 @@ impl<const D: usize> Ghosts<D> {
             Ok(bytes.move_to(via)?.into())
         })?;
         meanwhile(fields)?;
-        self.finish(fields, count, arrival)
+        self.finish(fields, count, arrival()?)
     }
 
     /// Begins to exchange ghost points of `size` bytes each; `packed` returns the message to a
@@ -470,18 +461,8 @@ impl<const D: usize> Ghosts<D> {
         communicator.begin(via, outgoing, incoming)
     }
 
-    /// Waits for the messages and copies them into the ghost points.
-    pub(crate) fn finish<T: Element>(
-        &self,
-        fields: &mut impl Fields<T>,
-        count: usize,
-        arrival: Arrival<'_>,
-    ) -> Result<(), Error> {
-        self.unpack_all(fields, count, arrival()?)
-    }
-
     /// Copies the messages into the ghost points.
-    fn unpack_all<T: Element>(
+    pub(crate) fn finish<T: Element>(
         &self,
         fields: &mut impl Fields<T>,
         count: usize,
@@ -700,16 +681,16 @@ mod tests {
     use std::sync::{Arc, Mutex};
     use std::time::Duration;
 
-    /// Threads whose messages are sent from the field, until they are `kept` or copied.
-    struct InPlace {
+    /// Ranks that are threads, and that get parts of fields to send.
+    struct FromField {
         thread: Thread,
         /// Whether each message was sent from the field.
         sent: Arc<Mutex<Vec<bool>>>,
-        /// Where the parts go that are never sent, if exchanges fail.
+        /// If given, exchanges fail, and the parts stay here.
         kept: Option<Arc<Mutex<Vec<Part>>>>,
     }
 
-    impl Transport for InPlace {
+    impl Transport for FromField {
         fn rank(&self) -> usize {
             self.thread.rank()
         }
@@ -774,7 +755,7 @@ mod tests {
             for thread in Thread::all(2) {
                 let (sent, kept, work) = (Arc::clone(&sent), kept.cloned(), &work);
                 scope.spawn(move || {
-                    let rank = Communicator::over(InPlace { thread, sent, kept });
+                    let rank = Communicator::over(FromField { thread, sent, kept });
                     work(&rank).expect("it works");
                 });
             }

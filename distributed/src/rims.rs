@@ -158,7 +158,7 @@ impl<S, const D: usize> Rims<S, D> {
             Ok(bytes.into())
         })?;
         meanwhile(part)?;
-        ghosts.finish(part, sent, arrival)
+        ghosts.finish(part, sent, arrival()?)
     }
 }
 

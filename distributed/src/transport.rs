@@ -58,8 +58,8 @@ impl From<Buffer<u8>> for Message {
 }
 
 impl Message {
-    /// These elements of a field on [`Device::cpu`]. `None` if there are no such elements, or if
-    /// the field is on another device.
+    /// The message of these elements, to be sent from `field`. `None` if the field is shorter, or is
+    /// not on [`Device::cpu`].
     pub(crate) fn part<T: Element>(
         field: &Arc<InPlace<T>>,
         elements: Range<usize>,
@@ -73,18 +73,12 @@ impl Message {
     }
 
     /// The number of bytes.
-    #[must_use]
-    pub fn len(&self) -> usize {
+    #[cfg(feature = "mpi")]
+    pub(crate) fn len(&self) -> usize {
         match &self.0 {
             Content::Buffer(bytes) => bytes.len(),
             Content::Part(part) => part.range.len(),
         }
-    }
-
-    /// Whether there are no bytes.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 
     /// The bytes as a buffer: the buffer itself, or a copy of the part on `device`.

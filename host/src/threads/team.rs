@@ -26,8 +26,8 @@ const LOOKS: usize = 64;
 /// processor: a helper may be waiting for one.
 const PATIENCE: usize = 1 << 12;
 
-/// A helper leaves the calling thread's processor at most once in so many calls: with more threads
-/// than processors they meet all the time.
+/// The fewest calls from one in which a helper leaves the calling thread's processor to the next
+/// such call. Where there are more threads than processors, some helper always runs there.
 const RARELY: u32 = 32;
 
 /// The most threads of a team, including the calling one.

@@ -138,15 +138,15 @@ impl ScalingRow {
         Ghosts { bytes, axes }
     }
 
-    /// The same, if the grid is cut along its last axis alone. `None` if the slabs are thinner than
-    /// the halo, if the row does not tell how thick they are, or if there is nothing to cut.
+    /// The halo of a slab, if the grid is cut along its last axis alone. `None` if the slabs are
+    /// thinner than the halo, if the row lacks the size of the grid, or if there is nothing to cut.
     fn slab(&self, ranks: usize) -> Option<Ghosts> {
         if ranks == 1 || !matches!(self.halo, Halo::Square | Halo::Cube) {
             return None;
         }
         let points: Result<Vec<f64>, _> = self.size.split('x').map(str::parse).collect();
         let points = points.ok()?;
-        // The faces across each axis, in points, less a factor that is the same for all.
+        // The points of the face across each axis, divided by all points.
         let faces = points.iter().map(|it| it.recip());
         let bytes = self.halo_bytes as f64 * points.last()?.recip() / faces.sum::<f64>();
         // The halo has two sides.
@@ -257,13 +257,9 @@ impl ScalingRecord {
     #[must_use]
     pub fn model(&self, alone: &ScalingRow, ranks: usize) -> Option<Modelled> {
         let line = self.line()?;
-        let block = alone.modelled(line, ranks, alone.block(ranks));
-        let slab = alone.slab(ranks);
-        let slab = slab.map(|ghosts| alone.modelled(line, ranks, ghosts));
-        Some(
-            slab.filter(|it| it.all_s() <= block.all_s())
-                .unwrap_or(block),
-        )
+        let cuts = alone.slab(ranks).into_iter().chain([alone.block(ranks)]);
+        cuts.map(|ghosts| alone.modelled(line, ranks, ghosts))
+            .min_by(|one, other| one.all_s().total_cmp(&other.all_s()))
     }
 
     /// The numbers of ranks in the model's table: the measured ones, and powers of four up to the

@@ -137,7 +137,7 @@ fn projection(record: &ScalingRecord) -> Option<Table> {
     let notes = [
         "t = max(compute, exchange) + reductions".to_owned(),
         "compute: a line through the times that the whole problem and a small part of it took on \
-         one rank; the copies of neighbours' points are computed with"
+         one rank; copies of neighbours' points are included"
             .to_owned(),
         "a grid is cut along its last axis, or into squares or cubes, whichever takes less time"
             .to_owned(),
