@@ -4,6 +4,8 @@
 
 #[path = "derivative3d/general.rs"]
 mod general;
+#[path = "derivative3d/planes.rs"]
+mod planes;
 #[path = "derivative3d/properties.rs"]
 mod properties;
 #[path = "derivative3d/vector_calculus.rs"]

@@ -21,7 +21,7 @@ use halo_gpu::heat2d::Heat2d;
 use halo_gpu::nbody::{Body, Gravity};
 use halo_gpu::reduction::Reduction;
 use halo_gpu::wave3d::Wave3d;
-use halo_gpu::{Axis, Boundary, Buffer, Device, DeviceKind, Field3, Grid3, Shape2, Shape3};
+use halo_gpu::{Boundary, Device, DeviceKind, Field3, Grid3, Shape2, Shape3};
 use halo_report::scaling::{self, Halo, MessageTime, ScalingRecord, ScalingRow, TimedPart};
 
 use super::environment;
@@ -571,8 +571,7 @@ impl<'a> Ranks<'a> {
         Ok((row, digest))
     }
 
-    /// The derivatives along three axes. Those along axes that are not cut are computed during the
-    /// messages.
+    /// The gradient of a field.
     fn gradient(&self, [nx, ny, nz]: [usize; 3], weak: bool) -> Result<(ScalingRow, u64), Failed> {
         let Self {
             communicator,
@@ -593,20 +592,8 @@ impl<'a> Ranks<'a> {
         let value = |[i, j, k]: [usize; 3]| ((7 * i + 13 * j + 17 * k) % 31) as f32;
         let mut f = Ghosted::new(communicator, device, cut, grid.radius(), value)?;
         let mut df = [f.zeros_like()?, f.zeros_like()?, f.zeros_like()?];
-        let part = derivative3d::on_part(communicator, &grid, &f)?;
-        let derivatives = |f: &Buffer<f32>, df: &mut [Ghosted<f32, 3>; 3], of_cut: bool| {
-            for (axis, df) in Axis::ALL.into_iter().zip(df) {
-                if (cut.parts()[axis.index()] > 1) == of_cut {
-                    part.derivative(axis, f, df.buffer_mut())?;
-                }
-            }
-            Ok::<_, Failed>(())
-        };
-        let both = |f: &mut Ghosted<f32, 3>, df: &mut [Ghosted<f32, 3>; 3]| -> Result<(), Failed> {
-            f.exchange_beside(communicator, |f| derivatives(f, df, false))?;
-            derivatives(f.buffer(), df, true)
-        };
-        both(&mut f, &mut df)?;
+        let plan = derivative3d::Plan::new(communicator, &grid, &f)?;
+        plan.gradient(&mut f, df.each_mut())?;
         let problem = format!("{all_x}x{all_y}x{all_z}, order 8, f32");
         let size = format!("{nx}x{ny}x{nz}");
         let halo = (Halo::Cube, halo_of([nx, ny, nz], grid.radius()));
@@ -621,12 +608,12 @@ impl<'a> Ranks<'a> {
             &mut row,
             &mut || {
                 let (f, df) = &mut *fields.borrow_mut();
-                both(f, df)
+                plan.gradient(f, df.each_mut())
             },
             &mut || {
                 let (f, df) = &mut *fields.borrow_mut();
-                derivatives(f.buffer(), df, false)?;
-                derivatives(f.buffer(), df, true)
+                let df = df.each_mut().map(Ghosted::buffer_mut);
+                Ok(plan.of_part().gradient(f.buffer(), df)?)
             },
             &mut || fields.borrow_mut().0.exchange(communicator),
         )?;
@@ -636,13 +623,9 @@ impl<'a> Ranks<'a> {
         row.part = self.part([points, nx * ny * nz], || {
             let [nx, ny, nz] = small;
             let part = of_shape(Shape3::new(nx, ny, nz))?.plan(device)?;
-            let (f, mut df) = (device.zeros(points)?, device.zeros(points)?);
-            self.time(|| {
-                for axis in Axis::ALL {
-                    part.derivative(axis, &f, &mut df)?;
-                }
-                Ok(())
-            })
+            let zeros = || device.zeros(points);
+            let (f, mut df) = (zeros()?, [zeros()?, zeros()?, zeros()?]);
+            self.time(|| Ok(part.gradient(&f, df.each_mut())?))
         })?;
         Ok((row, digest))
     }

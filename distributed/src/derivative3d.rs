@@ -1,15 +1,19 @@
 //! Derivatives of fields that several ranks share.
 
-use crate::{Communicator, Error, Ghosted};
-use halo_gpu::derivative3d::{FiniteDifferences3d, Plan};
-use halo_gpu::{Axis, Boundary, Grid3, Scalar, Shape3};
+use crate::{Ahead, Communicator, Decomposition, Error, Ghosted};
+use halo_gpu::derivative3d::{self, FiniteDifferences3d};
+use halo_gpu::{Axis, Boundary, Buffer, DeviceKind, Grid3, Scalar, Shape3};
 
-/// A plan of `differences` for a rank's part of a field, on its device. At the rank's own points
-/// the results have the bits of one device; at ghost points they are meaningless.
+/// The operation in errors.
+const OPERATION: &str = "derivatives over ranks";
+
+/// [`FiniteDifferences3d`] on fields that several ranks share: [`halo_gpu::derivative3d::Plan`]
+/// over several devices, with the bits of one.
 ///
-/// `part` has at least [`radius`](FiniteDifferences3d::radius) planes of ghost points, which must
-/// be up to date when an operator is called. Its decomposition is periodic along the same axes as
-/// the grid. All fields of an operator have the decomposition of `part`.
+/// Each call first updates the ghost points of the fields that it reads. If only z is cut, points
+/// whose stencils need no ghost points are computed meanwhile: always on a GPU, on a CPU if the
+/// messages go to other machines ([`Communicator::with_rims`]). Only a rank's own points are
+/// computed; along z the ghost points of results keep their values.
 ///
 /// ```
 /// use halo_distributed::{Decomposition, Error, Ghosted, derivative3d};
@@ -29,33 +33,271 @@ use halo_gpu::{Axis, Boundary, Grid3, Scalar, Shape3};
 ///     let width = differences.radius();
 ///     let mut f = Ghosted::new(&communicator, &Device::cpu(), cut, width, value)?;
 ///     let mut laplacian = f.zeros_like()?;
-///     let part = derivative3d::on_part(&communicator, &differences, &f)?;
-///     f.exchange(&communicator)?;
-///     part.laplacian(f.buffer(), laplacian.buffer_mut())?;
+///     let plan = derivative3d::Plan::new(&communicator, &differences, &f)?;
+///     plan.laplacian(&mut f, &mut laplacian)?;
 ///     laplacian.gather(&communicator)
 /// })?;
 /// assert!(several.iter().all(|laplacian| laplacian == one.as_slice()));
 /// # Ok(())
 /// # }
 /// ```
-///
-/// # Errors
-///
-/// [`Error::Disagreement`] unless all ranks give the same grid; [`Error::InvalidParameter`] for a
-/// field of another shape, too few ghost points, a grid and a decomposition that are not periodic
-/// along the same axes, and a cut along an axis that is [periodic with its end
-/// point](Boundary::PeriodicWithEndpoint), because no plane may be stored twice; [`Error::Device`]
-/// if a part is too thin for one-sided stencils.
-pub fn on_part<T: Scalar>(
+#[derive(Debug)]
+pub struct Plan<'a, T: Scalar> {
+    communicator: &'a Communicator,
+    /// The layout that all fields have.
+    layout: Layout,
+    /// Computes all planes of the rank's own points.
+    own: derivative3d::Plan<T>,
+    /// The same in parts, if messages overlap with computation.
+    apart: Option<Apart<T>>,
+    /// Whether messages overlap with derivatives along axes that are not cut.
+    ahead: bool,
+}
+
+/// The decomposition of a field, and the width of its ghosts.
+type Layout = (Decomposition<3>, usize);
+
+/// Plans of parts of the rank's own planes.
+#[derive(Debug)]
+struct Apart<T: Scalar> {
+    /// Of the planes that need no ghost points.
+    inner: derivative3d::Plan<T>,
+    /// Of the planes next to ghost points.
+    outer: Vec<derivative3d::Plan<T>>,
+}
+
+impl<'a, T: Scalar> Plan<'a, T> {
+    /// A plan of `differences` for fields like `part`, which has at least
+    /// [`radius`](FiniteDifferences3d::radius) planes of ghost points. Its decomposition is
+    /// periodic along the same axes as the grid.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Disagreement`] unless all ranks give the same grid and order of accuracy;
+    /// [`Error::InvalidParameter`] for a field of another shape, too few ghost points, a grid and a
+    /// decomposition that are not periodic along the same axes, and a cut along an axis that is
+    /// [periodic with its end point](Boundary::PeriodicWithEndpoint), because no plane may be
+    /// stored twice; [`Error::Device`] if a part is too thin for one-sided stencils.
+    pub fn new(
+        communicator: &'a Communicator,
+        differences: &FiniteDifferences3d<T>,
+        part: &Ghosted<T, 3>,
+    ) -> Result<Self, Error> {
+        let of_part = of_part(communicator, differences, part)?;
+        let device = part.buffer().device();
+        let wanted = match communicator.rims() {
+            Ahead::Never => false,
+            Ahead::Always => true,
+            Ahead::Auto => device.kind() != DeviceKind::Cpu || communicator.is_across_machines(),
+        };
+        communicator.agree("whether inner points are computed ahead", &wanted)?;
+        let ([x, y, [below, above]], nz) = (part.ghosts(), of_part.shape().nz);
+        let radius = differences.radius();
+        let own = below..nz - above;
+        let plan = |planes| of_part.plan_of_planes(device, planes);
+        // The first plane that needs no ghost points, and the one after the last.
+        let low = own.start + if below > 0 { radius } else { 0 };
+        let high = own.end.saturating_sub(if above > 0 { radius } else { 0 });
+        let only_z = [x, y] == [[0; 2]; 2] && [below, above] != [0; 2];
+        let apart = if wanted && only_z && low < high {
+            let outer = [own.start..low, high..own.end].into_iter();
+            Some(Apart {
+                inner: plan(low..high)?,
+                outer: outer
+                    .filter(|planes| !planes.is_empty())
+                    .map(plan)
+                    .collect::<Result<_, _>>()?,
+            })
+        } else {
+            None
+        };
+        Ok(Self {
+            communicator,
+            layout: (*part.decomposition(), part.width()),
+            own: plan(own)?,
+            apart,
+            ahead: wanted,
+        })
+    }
+
+    /// The plan of this rank's own points, along z without ghost points. It computes on buffers
+    /// whose ghost points are up to date already.
+    #[must_use]
+    pub const fn of_part(&self) -> &derivative3d::Plan<T> {
+        &self.own
+    }
+
+    /// As [`halo_gpu::derivative3d::Plan::derivative`]. A derivative along an axis that is not cut
+    /// needs no ghost points, but updates them.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidParameter`] for a field with another decomposition or width of ghosts than
+    /// the plan's; [`Error::Device`]; as [`Transport::exchange`](crate::Transport::exchange).
+    pub fn derivative(
+        &self,
+        axis: Axis,
+        f: &mut Ghosted<T, 3>,
+        df: &mut Ghosted<T, 3>,
+    ) -> Result<(), Error> {
+        self.require([&*f, df])?;
+        self.each([f], |plan, [f]| plan.derivative(axis, f, df.buffer_mut()))
+    }
+
+    /// As [`halo_gpu::derivative3d::Plan::second_derivative`].
+    ///
+    /// # Errors
+    ///
+    /// As [`derivative`](Self::derivative).
+    pub fn second_derivative(
+        &self,
+        axis: Axis,
+        f: &mut Ghosted<T, 3>,
+        df: &mut Ghosted<T, 3>,
+    ) -> Result<(), Error> {
+        self.require([&*f, df])?;
+        self.each([f], |plan, [f]| {
+            plan.second_derivative(axis, f, df.buffer_mut())
+        })
+    }
+
+    /// As [`halo_gpu::derivative3d::Plan::gradient`]. Where x or y is cut, the derivatives along
+    /// the other axes are computed during the messages.
+    ///
+    /// # Errors
+    ///
+    /// As [`derivative`](Self::derivative).
+    pub fn gradient(
+        &self,
+        f: &mut Ghosted<T, 3>,
+        gradient: [&mut Ghosted<T, 3>; 3],
+    ) -> Result<(), Error> {
+        let [x, y, z] = gradient;
+        self.require([&*f, x, y, z])?;
+        let mut gradient = [x, y, z].map(Ghosted::buffer_mut);
+        let is_cut = |axis: Axis| f.ghosts()[axis.index()] != [0; 2];
+        let (cut, others): (Vec<_>, Vec<_>) = Axis::ALL.into_iter().partition(|axis| is_cut(*axis));
+        if !self.ahead || self.apart.is_some() || others.is_empty() || cut.is_empty() {
+            return self.each([f], |plan, [f]| {
+                plan.gradient(f, gradient.each_mut().map(|it| &mut **it))
+            });
+        }
+        let mut along = |axes: &[Axis], f: &Buffer<T>| {
+            let mut axes = axes.iter();
+            axes.try_for_each(|axis| self.own.derivative(*axis, f, gradient[axis.index()]))
+        };
+        f.exchange_beside(self.communicator, |f| Ok(along(&others, f)?))?;
+        Ok(along(&cut, f.buffer())?)
+    }
+
+    /// As [`halo_gpu::derivative3d::Plan::divergence`].
+    ///
+    /// # Errors
+    ///
+    /// As [`derivative`](Self::derivative).
+    pub fn divergence(
+        &self,
+        components: [&mut Ghosted<T, 3>; 3],
+        divergence: &mut Ghosted<T, 3>,
+    ) -> Result<(), Error> {
+        let [u, v, w] = components;
+        self.require([&*u, v, w, divergence])?;
+        self.each([u, v, w], |plan, components| {
+            plan.divergence(components, divergence.buffer_mut())
+        })
+    }
+
+    /// As [`halo_gpu::derivative3d::Plan::curl`].
+    ///
+    /// # Errors
+    ///
+    /// As [`derivative`](Self::derivative).
+    pub fn curl(
+        &self,
+        components: [&mut Ghosted<T, 3>; 3],
+        curl: [&mut Ghosted<T, 3>; 3],
+    ) -> Result<(), Error> {
+        let ([u, v, w], [x, y, z]) = (components, curl);
+        self.require([&*u, v, w, x, y, z])?;
+        self.each([u, v, w], |plan, components| {
+            plan.curl(components, [x.buffer_mut(), y.buffer_mut(), z.buffer_mut()])
+        })
+    }
+
+    /// As [`halo_gpu::derivative3d::Plan::laplacian`].
+    ///
+    /// # Errors
+    ///
+    /// As [`derivative`](Self::derivative).
+    pub fn laplacian(
+        &self,
+        f: &mut Ghosted<T, 3>,
+        laplacian: &mut Ghosted<T, 3>,
+    ) -> Result<(), Error> {
+        self.require([&*f, laplacian])?;
+        self.each([f], |plan, [f]| plan.laplacian(f, laplacian.buffer_mut()))
+    }
+
+    /// Updates the ghost points of the fields and computes: with the plan of all planes afterwards,
+    /// or with that of the inner planes during the messages of the last field.
+    fn each<const N: usize>(
+        &self,
+        mut fields: [&mut Ghosted<T, 3>; N],
+        mut compute: impl FnMut(&derivative3d::Plan<T>, [&Buffer<T>; N]) -> Result<(), halo_gpu::Error>,
+    ) -> Result<(), Error> {
+        let Some((last, others)) = fields.split_last_mut() else {
+            return Ok(());
+        };
+        for field in &mut *others {
+            field.exchange(self.communicator)?;
+        }
+        let Some(Apart { inner, outer }) = &self.apart else {
+            last.exchange(self.communicator)?;
+            return Ok(compute(&self.own, with(others, last.buffer()))?);
+        };
+        last.exchange_beside(self.communicator, |last| {
+            Ok(compute(inner, with(others, last))?)
+        })?;
+        for plan in outer {
+            compute(plan, with(others, last.buffer()))?;
+        }
+        Ok(())
+    }
+
+    /// Returns an error for a field whose layout is not that of the plan.
+    fn require<const N: usize>(&self, fields: [&Ghosted<T, 3>; N]) -> Result<(), Error> {
+        let layout = |field: &Ghosted<T, 3>| (*field.decomposition(), field.width());
+        match fields.into_iter().map(layout).find(|it| *it != self.layout) {
+            None => Ok(()),
+            Some(given) => Err(Error::InvalidParameter {
+                operation: OPERATION,
+                parameter: "the decomposition and the width of the ghosts of a field",
+                given: format!("{given:?}"),
+                required: format!("{:?}, those of the plan", self.layout),
+            }),
+        }
+    }
+}
+
+/// The buffers of the fields, then the last one.
+fn with<'f, T: Scalar, const N: usize>(
+    fields: &'f [&mut Ghosted<T, 3>],
+    last: &'f Buffer<T>,
+) -> [&'f Buffer<T>; N] {
+    std::array::from_fn(|n| fields.get(n).map_or(last, |field| field.buffer()))
+}
+
+/// The derivatives on the grid that a part forms, ghost points included.
+fn of_part<T: Scalar>(
     communicator: &Communicator,
     differences: &FiniteDifferences3d<T>,
     part: &Ghosted<T, 3>,
-) -> Result<Plan<T>, Error> {
+) -> Result<FiniteDifferences3d<T>, Error> {
     let grid = differences.grid();
     communicator.agree("the grid", &(grid, differences.accuracy()))?;
     let invalid = |parameter, given: String, required| {
         Err(Error::InvalidParameter {
-            operation: "derivatives on a part of a field",
+            operation: OPERATION,
             parameter,
             given,
             required,
@@ -100,6 +342,6 @@ pub fn on_part<T: Scalar>(
         };
         of_part = of_part.with_boundary(axis, boundary)?;
     }
-    let of_part = FiniteDifferences3d::new(&of_part)?.with_accuracy(differences.accuracy())?;
-    Ok(of_part.plan(part.buffer().device())?)
+    let of_part = FiniteDifferences3d::new(&of_part)?;
+    Ok(of_part.with_accuracy(differences.accuracy())?)
 }

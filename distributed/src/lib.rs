@@ -6,7 +6,7 @@
 //! launcher, and [`Communicator::alone`] is a single rank. A [`Decomposition`] divides the points
 //! of a grid among the ranks: slabs, pencils or blocks. A [`Ghosted`] field is a rank's block with
 //! ghost points: copies of its neighbours' nearest points. On these rest heat on a plate
-//! ([`heat2d::Plate`]), derivatives ([`derivative3d::on_part`]), your own stencils
+//! ([`heat2d::Plate`]), derivatives ([`derivative3d::Plan`]), your own stencils
 //! ([`stencil::Run`]), and heat and waves in space ([`heat3d::start`], [`wave3d::start`]).
 //! [`sum()`], [`min`], [`argmin`] and others reduce arrays, [`nbody::Plan`] computes gravity, and
 //! [`nbody::Leapfrog`] moves bodies.

@@ -18,11 +18,11 @@ use rand::{RngExt, SeedableRng};
 
 /// Everything of a grid but its type.
 #[derive(Debug, Clone)]
-struct Grid {
-    extents: [usize; 3],
-    spacing: [f64; 3],
-    boundaries: [Boundary; 3],
-    accuracy: u32,
+pub struct Grid {
+    pub extents: [usize; 3],
+    pub spacing: [f64; 3],
+    pub boundaries: [Boundary; 3],
+    pub accuracy: u32,
 }
 
 impl Grid {
@@ -31,7 +31,7 @@ impl Grid {
         Shape3::new(nx, ny, nz)
     }
 
-    fn points(&self) -> usize {
+    pub fn points(&self) -> usize {
         self.extents.iter().product()
     }
 
@@ -41,7 +41,7 @@ impl Grid {
         (0..nz).flat_map(move |k| (0..ny).flat_map(move |j| (0..nx).map(move |i| [i, j, k])))
     }
 
-    fn differences<T: Scalar>(&self) -> Result<FiniteDifferences3d<T>, Error> {
+    pub fn differences<T: Scalar>(&self) -> Result<FiniteDifferences3d<T>, Error> {
         let grid = (Axis::ALL.into_iter().zip(self.boundaries)).try_fold(
             Grid3::new(self.shape(), self.spacing)?,
             |grid, (axis, boundary)| grid.with_boundary(axis, boundary),
@@ -85,7 +85,7 @@ impl Grid {
 }
 
 /// Grids as short as second derivatives allow, or a little longer.
-fn grids(boundary: impl Strategy<Value = Boundary> + Clone) -> impl Strategy<Value = Grid> {
+pub fn grids(boundary: impl Strategy<Value = Boundary> + Clone) -> impl Strategy<Value = Grid> {
     (
         accuracy(),
         [boundary.clone(), boundary.clone(), boundary],

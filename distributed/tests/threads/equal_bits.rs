@@ -366,7 +366,7 @@ fn sums_in_the_emulator() {
     sums(&CPU, 20_000, |i| (i % 7) as f64 * 1e-200);
 }
 
-/// Every operator on a field, cut in every way.
+/// Every operator on fields that are cut in every way.
 fn derivatives<T: Scalar>(way: &Way, boundary: Boundary, accuracy: u32, ranks: &[usize]) {
     let shape = Shape3::new(19, 23, 31);
     let points = [shape.nx, shape.ny, shape.nz];
@@ -375,15 +375,30 @@ fn derivatives<T: Scalar>(way: &Way, boundary: Boundary, accuracy: u32, ranks: &
         .and_then(|grid| FiniteDifferences3d::<T>::new(&grid))
         .and_then(|grid| grid.with_accuracy(accuracy))
         .expect("a grid");
-    let value = |[i, j, k]: [usize; 3]| noise::<T>((k * shape.ny + j) * shape.nx + i);
-    let field = Field3::from_fn(shape, |i, j, k| value([i, j, k])).expect("enough memory");
-    let device = &way.one();
-    let laplacian = grid.laplacian_of(device, &field).expect("one device");
-    let mut one = vec![bits(laplacian.as_slice())];
-    for axis in Axis::ALL {
-        let derivative = grid.derivative_of(device, axis, &field);
-        one.push(bits(derivative.expect("one device").as_slice()));
-    }
+    // Three fields.
+    let number = |n: usize| {
+        move |[i, j, k]: [usize; 3]| noise::<T>(((n * shape.nz + k) * shape.ny + j) * shape.nx + i)
+    };
+    let of_one_device = || -> Result<_, halo_gpu::Error> {
+        let device = &way.one();
+        let field = |n| Field3::from_fn(shape, |i, j, k| number(n)([i, j, k]));
+        let [f, g, h] = [field(0)?, field(1)?, field(2)?];
+        let mut all = vec![
+            grid.laplacian_of(device, &f)?,
+            grid.divergence_of(device, [&f, &g, &h])?,
+        ];
+        all.extend(grid.gradient_of(device, &f)?);
+        all.extend(grid.curl_of(device, [&f, &g, &h])?);
+        for axis in Axis::ALL {
+            all.push(grid.derivative_of(device, axis, &f)?);
+            all.push(grid.second_derivative_of(device, axis, &f)?);
+        }
+        Ok(all
+            .iter()
+            .map(|field| bits(field.as_slice()))
+            .collect::<Vec<_>>())
+    };
+    let one = of_one_device().expect("one device");
     for &ranks in ranks.iter().filter(|&&ranks| way.takes(ranks)) {
         let mut cuts = vec![
             Decomposition::slabs(points, ranks).expect("enough planes"),
@@ -401,19 +416,41 @@ fn derivatives<T: Scalar>(way: &Way, boundary: Boundary, accuracy: u32, ranks: &
                 }
             }
             let several = way.run(ranks, |communicator, device| {
-                let mut f = Ghosted::new(communicator, device, cut, grid.radius(), value)?;
-                let mut df = f.zeros_like()?;
-                let part = derivative3d::on_part(communicator, &grid, &f)?;
-                f.exchange(communicator)?;
-                df.buffer_mut().fill(T::nearest(f64::NAN))?;
-                part.laplacian(f.buffer(), df.buffer_mut())?;
-                let mut all = vec![bits(&df.gather(communicator)?)];
-                for axis in Axis::ALL {
+                let field = |n| Ghosted::new(communicator, device, cut, grid.radius(), number(n));
+                let [mut f, mut g, mut h] = [field(0)?, field(1)?, field(2)?];
+                let poisoned = || -> Result<_, Error> {
+                    let mut df = f.zeros_like()?;
                     df.buffer_mut().fill(T::nearest(f64::NAN))?;
-                    part.derivative(axis, f.buffer(), df.buffer_mut())?;
-                    all.push(bits(&df.gather(communicator)?));
+                    Ok(df)
+                };
+                let mut results = Vec::new();
+                for _ in 0..14 {
+                    results.push(poisoned()?);
                 }
-                Ok(all)
+                let plan = derivative3d::Plan::new(communicator, &grid, &f)?;
+                let [l, d, gx, gy, gz, cx, cy, cz, others @ ..] = &mut results[..] else {
+                    unreachable!("there are fourteen");
+                };
+                plan.laplacian(&mut f, l)?;
+                plan.divergence([&mut f, &mut g, &mut h], d)?;
+                plan.gradient(&mut f, [gx, gy, gz])?;
+                plan.curl([&mut f, &mut g, &mut h], [cx, cy, cz])?;
+                for (axis, df) in Axis::ALL.into_iter().zip(others.chunks_mut(2)) {
+                    plan.derivative(axis, &mut f, &mut df[0])?;
+                    plan.second_derivative(axis, &mut f, &mut df[1])?;
+                }
+                // Along z nothing writes ghost points.
+                let [_, _, [below, above]] = f.ghosts();
+                let plane = f.extents()[0] * f.extents()[1];
+                for df in &results {
+                    let values = df.buffer().to_vec()?;
+                    let (low, others) = values.split_at(below * plane);
+                    let (_, high) = others.split_at(others.len() - above * plane);
+                    let untouched = |value: &T| Into::<f64>::into(*value).is_nan();
+                    assert!(low.iter().chain(high).all(untouched));
+                }
+                let all = results.iter().map(|df| Ok(bits(&df.gather(communicator)?)));
+                all.collect::<Result<Vec<_>, Error>>()
             });
             for all in several.expect("no rank fails") {
                 assert!(
@@ -430,7 +467,7 @@ fn derivatives<T: Scalar>(way: &Way, boundary: Boundary, accuracy: u32, ranks: &
 
 #[test]
 fn derivatives_with_every_boundary() {
-    for way in ways() {
+    for way in ways_of_steps() {
         for boundary in [
             Boundary::Periodic,
             Boundary::Dirichlet(0.5),
@@ -462,8 +499,8 @@ fn derivatives_that_do_not_fit_are_refused() {
             }
             let value = |_| 0.0;
             let f = Ghosted::new(&communicator, &Device::cpu(), cut, width, value)?;
-            let part = derivative3d::on_part(&communicator, &grid, &f);
-            Ok(part.expect_err("it does not fit"))
+            let plan = derivative3d::Plan::new(&communicator, &grid, &f);
+            Ok(plan.expect_err("it does not fit"))
         });
         refused.expect("both learn it")
     };
@@ -475,6 +512,40 @@ fn derivatives_that_do_not_fit_are_refused() {
     ];
     for error in errors.into_iter().flatten() {
         assert!(matches!(error, Error::InvalidParameter { .. }), "{error}");
+    }
+}
+
+#[test]
+fn fields_with_another_layout_are_refused() {
+    let refused = run(2, |communicator| {
+        let grid = Grid3::new(Shape3::new(9, 9, 24), [1.0; 3])?;
+        let grid = grid.with_boundaries(Boundary::Neumann)?;
+        let grid = FiniteDifferences3d::<f64>::new(&grid)?.with_accuracy(4)?;
+        let cut = Decomposition::slabs([9, 9, 24], 2)?;
+        let device = &Device::cpu();
+        let field = |width| Ghosted::new(&communicator, device, cut, width, |_| 0.0);
+        let (mut f, mut wider) = (field(2)?, field(3)?);
+        let plan = derivative3d::Plan::new(&communicator, &grid, &f)?;
+        let mut df = f.zeros_like()?;
+        plan.laplacian(&mut f, &mut df)?;
+        Ok([
+            plan.derivative(Axis::X, &mut wider, &mut df),
+            plan.second_derivative(Axis::X, &mut f, &mut wider),
+            plan.gradient(&mut f, [&mut df, &mut wider, &mut field(2)?]),
+            plan.divergence([&mut f, &mut field(2)?, &mut wider], &mut df),
+            plan.curl(
+                [&mut f, &mut field(2)?, &mut field(2)?],
+                [&mut df, &mut field(2)?, &mut wider],
+            ),
+            plan.laplacian(&mut f, &mut wider),
+        ])
+    });
+    for outcome in refused.expect("the fields exist").into_iter().flatten() {
+        let error = outcome.expect_err("one field is wider");
+        assert!(
+            error.to_string().contains("the width of the ghosts"),
+            "{error}"
+        );
     }
 }
 

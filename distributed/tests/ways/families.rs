@@ -169,15 +169,19 @@ fn derivatives(
     }
     let mut f = Ghosted::new(communicator, device, cut, grid.radius(), at_space)?;
     let mut df = f.zeros_like()?;
-    let part = derivative3d::on_part(communicator, &grid, &f)?;
-    f.exchange(communicator)?;
+    let plan = derivative3d::Plan::new(communicator, &grid, &f)?;
     let mut all = Vec::new();
     for axis in Axis::ALL {
-        part.derivative(axis, f.buffer(), df.buffer_mut())?;
+        plan.derivative(axis, &mut f, &mut df)?;
         all.extend(bytes(&df.gather(communicator)?));
     }
-    part.laplacian(f.buffer(), df.buffer_mut())?;
+    plan.laplacian(&mut f, &mut df)?;
     all.extend(bytes(&df.gather(communicator)?));
+    let mut gradient = [f.zeros_like()?, f.zeros_like()?, f.zeros_like()?];
+    plan.gradient(&mut f, gradient.each_mut())?;
+    for component in &gradient {
+        all.extend(bytes(&component.gather(communicator)?));
+    }
     Ok(all)
 }
 

@@ -106,7 +106,8 @@ macro_rules! along_z {
     ($($name:ident: $real:ident, $column:ty;)+) => {$(
         #[doc = concat!("∂f/∂z in `", stringify!($real), "`.")]
         ///
-        /// `f` and `df`: `plane * nz` elements. `rule`: one of [`rule`](super::general::rule).
+        /// `f` and `df`: `plane * nz` elements. `begin` and `end`: the first of the planes to
+        /// compute and the one after the last. `rule`: one of [`rule`](super::general::rule).
         /// `segment`: the points that a thread marches along; `chunks`: the number of blocks for
         /// the columns of the plane. `table`: the axis' table for first derivatives of the 8th
         /// order.
@@ -118,8 +119,8 @@ macro_rules! along_z {
         ///   during the launch.
         /// - `chunks` is `ceil(columns / COLUMN_BLOCK)` for the `columns` of a plane, which are 8
         ///   bytes wide if planes are whole numbers of that, else points.
-        /// - `segment >= 1`; a one-dimensional grid of `chunks * ceil(nz / segment)` blocks of
-        ///   [`COLUMN_BLOCK`] threads along x.
+        /// - `begin < end <= nz` and `segment >= 1`; a one-dimensional grid of
+        ///   `chunks * ceil((end - begin) / segment)` blocks of [`COLUMN_BLOCK`] threads along x.
         /// - `nz` is at least [`min_len`](super::general::min_len), and
         ///   `nz + segment < 2³¹ - 64`.
         #[kernel]
@@ -130,18 +131,21 @@ macro_rules! along_z {
             df: *mut $real,
             plane: usize,
             nz: u32,
+            begin: u32,
+            end: u32,
             rule: u32,
             segment: u32,
             chunks: u32,
             #[grid_constant] table: &Table<$real>,
         ) {
+            let planes = [begin, end];
             // SAFETY: forwarded word for word; there is a column in each plane at every
             // multiple of its points.
             unsafe {
                 if plane.is_multiple_of(<$column>::COUNT) {
-                    z_columns::<$column>(f, df, plane, nz, rule, segment, chunks, table);
+                    z_columns::<$column>(f, df, plane, nz, planes, rule, segment, chunks, table);
                 } else {
-                    z_columns::<$real>(f, df, plane, nz, rule, segment, chunks, table);
+                    z_columns::<$real>(f, df, plane, nz, planes, rule, segment, chunks, table);
                 }
             }
         }
@@ -237,6 +241,7 @@ unsafe fn z_columns<P: Points>(
     df: *mut P::Point,
     plane: usize,
     nz: u32,
+    [begin, end]: [u32; 2],
     rule: u32,
     segment: u32,
     chunks: u32,
@@ -250,8 +255,8 @@ unsafe fn z_columns<P: Points>(
     if column >= plane / P::COUNT {
         return;
     }
-    let first = part * segment;
-    let end = (first + segment).min(nz);
+    let first = begin + part * segment;
+    let end = (first + segment).min(end);
     let origin = column * P::COUNT;
     // SAFETY: the column is in the plane; columns and their segments are disjoint.
     unsafe {

@@ -93,9 +93,13 @@ pub const ROWS: usize = 4;
 // gate derivative3d_general_y_f*: registers <= 64, spills = 0, stack = 0, LD = 0, ST = 0
 // gate derivative3d_general_z_f*: registers <= 64, spills = 0, stack = 0, LD = 0, ST = 0
 
-/// Declares entry points: name, real type, axis, points of a unit.
+/// Declares entry points: name, real type, axis, points of a unit; along z also the names of the
+/// parameters for the first plane to compute and the one after the last.
 macro_rules! axis_kernels {
-    ($($name:ident: $real:ident, $axis:literal $along:literal, $points:expr;)+) => {$(
+    ($(
+        $name:ident: $real:ident, $axis:literal $along:literal, $points:expr
+            $(, planes $begin:ident to $end:ident)?;
+    )+) => {$(
         #[doc = concat!(
             "The derivative of order `order` along axis ", stringify!($axis), " in `",
             stringify!($real), "`, with stencils of radius `radius`.",
@@ -103,6 +107,10 @@ macro_rules! axis_kernels {
         ///
         /// `f` and `df`: `nx * ny * nz` elements, x fastest. `rule`: one of [`rule`]. `table`: the
         /// axis' table for this order.
+        $(#[doc = concat!(
+            "`", stringify!($begin), "` and `", stringify!($end),
+            "`: the first of the planes to compute and the one after the last.",
+        )])?
         ///
         /// # Safety
         ///
@@ -111,7 +119,8 @@ macro_rules! axis_kernels {
         /// - `order` is 1 or 2 and `radius` 1 to 4; the axis has at least [`min_len`] points, and
         ///   no axis has more than [`MAX_LEN`].
         /// - Blocks of ([`BLOCK_X`], [`BLOCK_Y`]) threads, as many along x as
-        ///   [`blocks`] says.
+        ///   [`blocks`] says for the planes to compute.
+        $(#[doc = concat!("- `", stringify!($begin), " < ", stringify!($end), " <= nz`.")])?
         #[kernel]
         #[launch_bounds(BLOCK_X * BLOCK_Y, BLOCKS_PER_MULTIPROCESSOR)]
         #[allow(clippy::too_many_arguments)]
@@ -121,15 +130,19 @@ macro_rules! axis_kernels {
             nx: u32,
             ny: u32,
             nz: u32,
+            $($begin: u32, $end: u32,)?
             radius: u32,
             order: u32,
             rule: u32,
             #[grid_constant] table: &Table<$real>,
         ) {
             let extents = [nx, ny, nz];
+            let planes = planes_of(nz, [$([$begin, $end])?]);
             // SAFETY: forwarded word for word.
             unsafe {
-                along::<$real, $axis, { $points }>(f, df, extents, radius, order, rule, table);
+                along::<$real, $axis, { $points }>(
+                    f, df, extents, planes, radius, order, rule, table,
+                );
             }
         }
 
@@ -148,8 +161,8 @@ axis_kernels! {
     derivative3d_general_x_f64: f64, 0 "x", ROWS;
     derivative3d_general_y_f32: f32, 1 "y", POINTS;
     derivative3d_general_y_f64: f64, 1 "y", POINTS;
-    derivative3d_general_z_f32: f32, 2 "z", POINTS;
-    derivative3d_general_z_f64: f64, 2 "z", POINTS;
+    derivative3d_general_z_f32: f32, 2 "z", POINTS, planes begin to end;
+    derivative3d_general_z_f64: f64, 2 "z", POINTS, planes begin to end;
 }
 
 /// The fewest points of an axis for this radius, order and rule.
@@ -204,8 +217,12 @@ pub(super) const EXAMPLE: crate::registry::Problem = {
 };
 
 /// Refuses extents that the general kernels cannot count.
+///
+/// # Errors
+///
+/// [`Refusal`](crate::registry::Refusal) for such extents.
 #[cfg(not(target_arch = "nvptx64"))]
-pub(super) fn check_extents(
+pub fn check_extents(
     kernel: &'static str,
     field: &crate::registry::Problem,
 ) -> Result<(), crate::registry::Refusal> {
@@ -244,16 +261,24 @@ fn place(nx: u32) -> (u32, u32) {
     )
 }
 
+/// The planes to compute, the first and the one after the last: those `given`, or all.
+#[inline(always)]
+fn planes_of<const N: usize>(nz: u32, given: [[u32; 2]; N]) -> [u32; 2] {
+    given.first().copied().unwrap_or([0, nz])
+}
+
 /// Computes the thread's unit.
 ///
 /// # Safety
 ///
-/// As the entry points.
+/// As the entry points; along x and y, `planes` are all.
 #[inline(always)]
+#[allow(clippy::too_many_arguments)]
 unsafe fn along<T: Real, const AXIS: usize, const UNIT: usize>(
     f: *const T,
     df: *mut T,
     extents: [u32; 3],
+    planes: [u32; 2],
     radius: u32,
     order: u32,
     rule: u32,
@@ -276,14 +301,18 @@ unsafe fn along<T: Real, const AXIS: usize, const UNIT: usize>(
             nx as usize,
         )
     } else {
-        let len = extents[AXIS];
-        let per_line = len.div_ceil(UNIT as u32);
-        let (line, point) = (unit / per_line, unit % per_line * UNIT as u32);
+        let [first, end] = if AXIS == 2 {
+            planes
+        } else {
+            [0, extents[AXIS]]
+        };
+        let per_line = (end - first).div_ceil(UNIT as u32);
+        let (line, point) = (unit / per_line, first + unit % per_line * UNIT as u32);
         let (lines, line_step) = match AXIS {
             1 => (nz, ny as usize * nx as usize),
             _ => (ny, nx as usize),
         };
-        let left = if line < lines { len - point } else { 0 };
+        let left = if line < lines { end - point } else { 0 };
         (
             line as usize * line_step + i as usize,
             point,

@@ -78,6 +78,8 @@ const _: () = assert!(
 #[derive(Clone, Copy)]
 pub(super) struct Grid<'a, T> {
     pub(super) extents: [u32; 3],
+    /// The planes to compute: the first and the one after the last.
+    pub(super) planes: [u32; 2],
     pub(super) radius: u32,
     pub(super) rules: u32,
     /// Planes that a block goes through.
@@ -165,22 +167,29 @@ pub(super) const fn planes_near_end(radius: u32, rule: u32) -> u32 {
     if rule == rule::ONE_SIDED { radius } else { 0 }
 }
 
-/// The number of blocks for a field of these extents and threads of `rows` accesses of `count`
-/// points, or `None` if it does not fit `u32`.
+/// Of the planes `begin .. end` those that are not among the first `near` of `nz` planes or the
+/// last: the first of them and the one after the last. `near` is at most `nz / 2`.
+#[inline(always)]
+pub(super) fn planes_between([begin, end]: [u32; 2], nz: u32, near: u32) -> [u32; 2] {
+    [near.clamp(begin, end), (nz - near).clamp(begin, end)]
+}
+
+/// The number of blocks for so many points along x and y and so many planes, of which `near` have
+/// their own blocks, and for threads of `rows` accesses of `count` points. `None` if it does not
+/// fit `u32`.
 pub(super) const fn blocks(
-    [nx, ny, nz]: [usize; 3],
+    [nx, ny, planes]: [usize; 3],
+    near: usize,
     rows: usize,
     count: usize,
     segment: u32,
-    near_end: u32,
 ) -> Option<u32> {
     let [width, height] = reach(rows, count);
     let (columns, rows) = (nx.div_ceil(width as usize), ny.div_ceil(height as usize));
     let Some(plane) = columns.checked_mul(rows) else {
         return None;
     };
-    let near = 2 * near_end as usize;
-    let segments = near + nz.saturating_sub(near).div_ceil(segment as usize);
+    let segments = near + planes.saturating_sub(near).div_ceil(segment as usize);
     match plane.checked_mul(segments) {
         Some(blocks) if blocks <= u32::MAX as usize => Some(blocks as u32),
         _ => None,
@@ -200,23 +209,23 @@ impl BlockPart {
     /// The part of block number `block`, of at most `reach` points along x and y.
     #[inline(always)]
     fn of<T: Copy>(grid: Grid<'_, T>, reach: [u32; 2], block: u32) -> Self {
-        let [nx, ny, nz] = grid.extents;
+        let ([nx, ny, nz], [begin, end]) = (grid.extents, grid.planes);
         let (columns, rows) = (nx.div_ceil(reach[0]), ny.div_ceil(reach[1]));
         let strip = block / columns;
         let (i, j) = (block % columns * reach[0], strip % rows * reach[1]);
         // First come the planes near the first end, then those near the last, then the segments
         // between.
         let near = planes_near_end(grid.radius, rule_of(grid.rules, 2));
+        let [low, high] = planes_between(grid.planes, nz, near);
+        let (before, behind) = (low - begin, end - high);
         let nth = strip / rows;
-        let (k, depth) = if nth < near {
-            (nth, 1)
-        } else if nth < 2 * near {
-            (nz - 1 - (nth - near), 1)
+        let (k, depth) = if nth < before {
+            (begin + nth, 1)
+        } else if nth < before + behind {
+            (high + (nth - before), 1)
         } else {
-            let k = near + (nth - 2 * near) * grid.segment;
-            // equivalent mutant (arithmetic: made `+` in `nz - near`): planes near the last end are
-            // computed twice, with the same values
-            (k, grid.segment.min(nz - near - k))
+            let k = low + (nth - before - behind) * grid.segment;
+            (k, grid.segment.min(high - k))
         };
         Self {
             begin: [i, j, k],
@@ -529,6 +538,7 @@ pub(super) unsafe fn operator<
     // Computed again, so that it takes no registers during the march.
     let grid = Grid {
         extents: grid.extents.map(forgotten),
+        planes: grid.planes.map(forgotten),
         radius: forgotten(grid.radius),
         rules: forgotten(grid.rules),
         segment: forgotten(grid.segment),

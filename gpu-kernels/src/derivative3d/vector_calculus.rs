@@ -13,7 +13,9 @@
 //! operator combines, and its launch.
 
 use super::general::{Tables, rule, rule_of};
-use super::planes::{Grid, LINES, Operator, blocks, operator, planes_near_end, vectors};
+use super::planes::{Grid, LINES, Operator, blocks, operator, vectors};
+#[cfg(not(target_arch = "nvptx64"))]
+use super::planes::{planes_between, planes_near_end};
 use crate::vector::{Points, Vector2F64, Vector4, WARP};
 use cuda_std::prelude::*;
 use cuda_std::{launch_bounds, shared_array};
@@ -72,14 +74,14 @@ impl Share {
         self.single[size / size_of::<f64>()]
     }
 
-    /// The blocks along x, and the planes that each goes through, for a field of these extents and
-    /// rules, stencils of this radius and points of `size` bytes. `None` if the blocks, or the
-    /// points of a plane, do not fit `u32`.
+    /// The blocks along x, and the planes that each goes through, for so many points along x and y
+    /// and so many planes, of which `near` are near a one-sided end, these rules, and points of
+    /// `size` bytes. `None` if the blocks, or the points of a plane, do not fit `u32`.
     #[must_use]
     pub const fn blocks_and_segment(
         self,
-        [nx, ny, nz]: [usize; 3],
-        radius: u32,
+        [nx, ny, planes]: [usize; 3],
+        near: usize,
         rules: u32,
         size: usize,
     ) -> Option<(u32, u32)> {
@@ -93,7 +95,6 @@ impl Share {
         } else {
             (self.single(size), 1)
         };
-        let near_end = planes_near_end(radius, rule_of(rules, Z));
         // A block also computes the points near one-sided ends in its part; short segments keep
         // their number small.
         let one_sided =
@@ -108,7 +109,7 @@ impl Share {
         let (mut best, mut least) = (None, usize::MAX);
         let mut segment = MIN_SEGMENT;
         while segment <= longest {
-            if let Some(blocks) = blocks([nx, ny, nz], rows, count, segment, near_end) {
+            if let Some(blocks) = blocks([nx, ny, planes], near, rows, count, segment) {
                 let rounds = (blocks as usize).div_ceil(AT_ONCE);
                 let turns = rounds.saturating_mul(segment as usize + BEGINNING);
                 if turns < least {
@@ -133,7 +134,8 @@ pub struct March {
 
 #[cfg(not(target_arch = "nvptx64"))]
 impl Share {
-    /// The launch for points of `size` bytes, with the radius and the rules of `field`.
+    /// The launch for these planes of a field of points of `size` bytes, with the radius and the
+    /// rules of `field`.
     ///
     /// # Errors
     ///
@@ -142,12 +144,19 @@ impl Share {
         self,
         kernel: &'static str,
         field: &crate::registry::Problem,
+        planes: core::ops::Range<usize>,
         size: usize,
     ) -> Result<March, crate::registry::Refusal> {
         super::general::check_extents(kernel, field)?;
-        let (radius, rules) = (field.radius, field.rules);
-        let counted = |extents| self.blocks_and_segment(extents, radius, rules, size);
-        let (blocks, segment) = super::geometry::counted(kernel, field.extents, counted)?;
+        let ([nx, ny, nz], rules) = (field.extents, field.rules);
+        // The extents have been checked, so the numbers of planes fit.
+        let (nz, window) = (nz as u32, [planes.start as u32, planes.end as u32]);
+        let near_end = planes_near_end(field.radius, rule_of(rules, Z)).min(nz / 2);
+        let [low, high] = planes_between(window, nz, near_end);
+        let near = planes.len() - (high - low) as usize;
+        let counted = |extents| self.blocks_and_segment(extents, near, rules, size);
+        let extents = [nx, ny, planes.len()];
+        let (blocks, segment) = super::geometry::counted(kernel, extents, counted)?;
         Ok(March {
             segment,
             geometry: crate::registry::Geometry::new([blocks, 1, 1], [BLOCK.0, BLOCK.1, 1]),
@@ -183,8 +192,9 @@ macro_rules! kernels {
         $(#[$what])*
         ///
         /// All fields: `nx * ny * nz` elements, x fastest. `rules`: for each axis one of
-        /// [`rule`](super::general::rule), that of x in the lowest byte. `segment`: the planes that
-        /// a block goes through. `tables`: the tables for the order of the derivatives.
+        /// [`rule`](super::general::rule), that of x in the lowest byte. `begin` and `end`: the first
+        /// of the planes to compute and the one after the last. `segment`: the planes that a block
+        /// goes through. `tables`: the tables for the order of the derivatives.
         ///
         /// # Safety
         ///
@@ -193,7 +203,7 @@ macro_rules! kernels {
         ///   accesses it during the launch.
         /// - `radius` is 1 to 4; each axis has at least [`min_len`](super::general::min_len) and at
         ///   most [`MAX_LEN`](super::general::MAX_LEN) points; a plane has fewer than 2³².
-        /// - `segment >= 1`; blocks of [`BLOCK`] threads, as many along x as
+        /// - `begin < end <= nz` and `segment >= 1`; blocks of [`BLOCK`] threads, as many along x as
         #[doc = concat!("  [`", stringify!($share), "`] says.")]
         #[kernel]
         #[launch_bounds(256, $blocks)]
@@ -204,6 +214,8 @@ macro_rules! kernels {
             nx: u32,
             ny: u32,
             nz: u32,
+            begin: u32,
+            end: u32,
             radius: u32,
             rules: u32,
             segment: u32,
@@ -216,7 +228,8 @@ macro_rules! kernels {
             const SINGLE: usize = vectors(&ALONG, $share.single(size_of::<$real>()), 1, size_of::<$real>());
             const { assert!(size_of::<$vector>() == ACCESS) };
             let tiles = shared_array![Vector4; if WHOLE > SINGLE { WHOLE } else { SINGLE }];
-            let grid = Grid { extents: [nx, ny, nz], radius, rules, segment, tables };
+            let (extents, planes) = ([nx, ny, nz], [begin, end]);
+            let grid = Grid { extents, planes, radius, rules, segment, tables };
             let (inputs, outputs) = ([$($input),+], [$($output),+]);
             // SAFETY: forwarded word for word; the tiles are the block's own.
             unsafe {
@@ -231,7 +244,8 @@ macro_rules! kernels {
             $name: $real, Tuned,
             concat!(stringify!($operator), " in one launch, orders 2 to 8, any boundary"),
             geometry: |kernel, field| {
-                Ok($share.march(kernel, field, size_of::<$real>())?.geometry)
+                let planes = 0..field.extents[2];
+                Ok($share.march(kernel, field, planes, size_of::<$real>())?.geometry)
             },
             cost: |field| super::geometry::derivatives::<$real>(
                 field,

@@ -401,7 +401,8 @@ fn by_definition<T: Scalar>(
                 Order::Second => Operator::SecondDerivative(axis),
             };
             let mut derivative = vec![T::nearest(f64::NAN); fields[field].len()];
-            differences.on_cpu(along, &[&fields[field]], &mut [&mut derivative]);
+            let planes = 0..differences.shape().nz;
+            differences.on_cpu(along, planes, &[&fields[field]], &mut [&mut derivative]);
             if sum.is_empty() {
                 sum = derivative;
                 continue;

@@ -3,7 +3,7 @@
 use super::operator::Operator;
 use crate::axis::Axis;
 use crate::grid::Boundary;
-use crate::{Buffer, Device, Element, Error, Shape3};
+use crate::{Buffer, Device, Element, Error, Shape3, View, ViewMut};
 use gpu_kernels::derivative3d::RADIUS;
 use gpu_kernels::derivative3d::general::TABLE_LEN;
 use gpu_kernels::registry::Problem;
@@ -22,6 +22,8 @@ pub(super) type Tables<T> = [[T; TABLE_LEN]; 3];
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Stencils<'a, T> {
     pub shape: Shape3,
+    /// The planes to compute: the first and the one after the last.
+    pub planes: [usize; 2],
     pub radius: u32,
     /// The boundaries of the axes.
     pub boundaries: [Boundary; 3],
@@ -35,6 +37,18 @@ impl<T: Copy> Stencils<'_, T> {
     pub(super) const fn problem(&self) -> Problem {
         let Shape3 { nx, ny, nz } = self.shape;
         Problem::volume(nx, ny, nz).with_stencil(self.radius, self.rules)
+    }
+
+    /// The problem with no other planes than those to compute.
+    pub(super) const fn problem_of_planes(&self) -> Problem {
+        let (Shape3 { nx, ny, .. }, [begin, end]) = (self.shape, self.planes);
+        Problem::volume(nx, ny, end - begin).with_stencil(self.radius, self.rules)
+    }
+
+    /// The planes to compute, in the kernels' type; they fit as the extents do.
+    pub(super) const fn planes(&self) -> [u32; 2] {
+        let [begin, end] = self.planes;
+        [begin as u32, end as u32]
     }
 
     /// The extents in the kernels' type; they fit, because the geometry has checked them.
@@ -67,6 +81,17 @@ pub struct Checked<'a, 'w, T: Element> {
     operator: Operator,
     inputs: &'a [&'a Buffer<T>],
     outputs: &'a mut [&'w mut Buffer<T>],
+}
+
+/// The fields of a derivative along one axis, and its stencils. Like [`Checked`], it stands for
+/// fields that fit.
+#[derive(Debug)]
+pub(super) struct Along<'a, T: Element> {
+    pub device: Device,
+    pub stencils: Stencils<'a, T>,
+    pub operator: Operator,
+    pub f: View<'a, T>,
+    pub df: ViewMut<'a, T>,
 }
 
 impl<'a, 'w, T: Element> Checked<'a, 'w, T> {
@@ -108,6 +133,30 @@ impl<'a, 'w, T: Element> Checked<'a, 'w, T> {
     /// The stencils.
     pub(super) const fn stencils(&self) -> Stencils<'a, T> {
         self.stencils
+    }
+
+    /// The fields of a derivative along `axis`, with its stencils. The neighbours along x and y are
+    /// in the same plane, so for these axes the fields consist of the planes to compute.
+    pub(super) fn into_fields_along(self, axis: Axis) -> Result<Along<'a, T>, Error> {
+        let (mut stencils, operator) = (self.stencils, self.operator);
+        let ([f], [df]) = self.into_fields() else {
+            unreachable!("as many fields as the operator has");
+        };
+        let device = f.device().clone();
+        let mut elements = 0..f.len();
+        if axis != Axis::Z {
+            let (Shape3 { nx, ny, .. }, [begin, end]) = (stencils.shape, stencils.planes);
+            elements = begin * ny * nx..end * ny * nx;
+            stencils.shape.nz = end - begin;
+            stencils.planes = [0, end - begin];
+        }
+        Ok(Along {
+            device,
+            stencils,
+            operator,
+            f: f.view(elements.clone())?,
+            df: df.view_mut(elements)?,
+        })
     }
 
     /// The input and the output fields.

@@ -128,14 +128,22 @@ const NO_SECOND: &str = "no operator stores a second derivative in this way";
 /// The port for fields of one type. (Its functions are compiled in this crate, whatever the
 /// optimisation level of the calling crate.)
 pub trait Port: Number {
-    /// Writes the derivative of `f` to `df`; both have the stencil's shape.
-    fn along(stencil: &Stencil<'_, Self>, stores: Stores, f: &[Self], df: &mut [Self]);
+    /// Writes the derivative of `f`, which has the stencil's shape, to `df`, which consists of
+    /// these planes.
+    fn along(
+        stencil: &Stencil<'_, Self>,
+        planes: Range<usize>,
+        stores: Stores,
+        f: &[Self],
+        df: &mut [Self],
+    );
 
-    /// Computes `operator`, with its stencils for x, y and z. The fields have the stencils' shape,
-    /// and there are as many as the operator reads and writes.
+    /// Computes `operator`, with its stencils for x, y and z. The inputs have the stencils' shape,
+    /// the outputs consist of these planes, and there are as many as the operator reads and writes.
     fn operator(
         stencils: &[Stencil<'_, Self>; 3],
         operator: Operator,
+        planes: Range<usize>,
         stores: Stores,
         inputs: &[&[Self]],
         outputs: &mut [&mut [Self]],
@@ -159,18 +167,25 @@ macro_rules! ports {
         }
 
         impl Port for $number {
-            fn along(stencil: &Stencil<'_, Self>, stores: Stores, f: &[Self], df: &mut [Self]) {
-                along(stencil, stores, f, df);
+            fn along(
+                stencil: &Stencil<'_, Self>,
+                planes: Range<usize>,
+                stores: Stores,
+                f: &[Self],
+                df: &mut [Self],
+            ) {
+                along(stencil, planes, stores, f, df);
             }
 
             fn operator(
                 stencils: &[Stencil<'_, Self>; 3],
                 kind: Operator,
+                planes: Range<usize>,
                 stores: Stores,
                 inputs: &[&[Self]],
                 outputs: &mut [&mut [Self]],
             ) {
-                operator(stencils, kind, stores, inputs, outputs);
+                operator(stencils, kind, planes, stores, inputs, outputs);
             }
         }
     )+};
@@ -178,8 +193,14 @@ macro_rules! ports {
 
 ports!(f32, f64);
 
-/// Writes the derivative of `f` to `df`; both have the stencil's shape.
-fn along<T: Number>(stencil: &Stencil<'_, T>, stores: Stores, f: &[T], df: &mut [T]) {
+/// As [`Port::along`].
+fn along<T: Number>(
+    stencil: &Stencil<'_, T>,
+    planes: Range<usize>,
+    stores: Stores,
+    f: &[T],
+    df: &mut [T],
+) {
     let (march, stores) = match stencil.axis {
         // The ends of rows, every few cache lines, are stored twice. Non-temporal stores would need
         // a scratch copy of all points, which costs more than it saves.
@@ -187,16 +208,17 @@ fn along<T: Number>(stencil: &Stencil<'_, T>, stores: Stores, f: &[T], df: &mut 
         Axis::Y => (March::OverPlanes, stores),
         Axis::Z => (March::AlongZ, stores),
     };
-    for_each_tile(stencil.shape, march, stores, [df], |tile, [out]| {
+    let shape = stencil.shape;
+    for_each_tile(shape, planes, march, stores, [df], |tile, [out]| {
         stencil.tile::<Set>(f, tile, out);
     });
 }
 
-/// Computes `operator`, with its stencils for x, y and z. The fields have the stencils' shape, and
-/// there are as many as the operator reads and writes.
+/// As [`Port::operator`].
 fn operator<T: Number>(
     [x, y, z]: &[Stencil<'_, T>; 3],
     operator: Operator,
+    planes: Range<usize>,
     stores: Stores,
     inputs: &[&[T]],
     outputs: &mut [&mut [T]],
@@ -205,21 +227,28 @@ fn operator<T: Number>(
     match (operator, inputs, outputs) {
         (Operator::Gradient, [f], [gx, gy, gz]) => {
             let outputs = [&mut **gx, gy, gz];
-            for_each_tile(shape, march, stores, outputs, |tile, [gx, gy, gz]| {
-                x.tile::<Set>(f, tile, gx);
-                y.tile::<Set>(f, tile, gy);
-                z.tile::<Set>(f, tile, gz);
-            });
+            for_each_tile(
+                shape,
+                planes,
+                march,
+                stores,
+                outputs,
+                |tile, [gx, gy, gz]| {
+                    x.tile::<Set>(f, tile, gx);
+                    y.tile::<Set>(f, tile, gy);
+                    z.tile::<Set>(f, tile, gz);
+                },
+            );
         }
         (Operator::Divergence, [u, v, w], [out]) => {
-            for_each_tile(shape, march, stores, [out], |tile, [mut out]| {
+            for_each_tile(shape, planes, march, stores, [out], |tile, [mut out]| {
                 x.tile::<Set>(u, tile, out.begin());
                 y.tile::<Added>(v, tile, out.begin());
                 z.tile::<Added>(w, tile, out);
             });
         }
         (Operator::Laplacian, [f], [out]) => {
-            for_each_tile(shape, march, stores, [out], |tile, [mut out]| {
+            for_each_tile(shape, planes, march, stores, [out], |tile, [mut out]| {
                 x.tile::<Set>(f, tile, out.begin());
                 let [begin, end] = y.both_inside(z, tile);
                 let Range {
@@ -250,6 +279,7 @@ fn operator<T: Number>(
             let outputs = [&mut **cx, cy, cz];
             for_each_tile(
                 shape,
+                planes,
                 march,
                 stores,
                 outputs,

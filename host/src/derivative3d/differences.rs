@@ -18,6 +18,7 @@ use gpu_kernels::derivative3d::general::{
 };
 use gpu_kernels::derivative3d::geometry::derivatives;
 use gpu_kernels::registry::Cost;
+use std::ops::Range;
 
 /// The names of the spacings in errors.
 const SPACINGS: [&str; 3] = ["spacing along x", "spacing along y", "spacing along z"];
@@ -238,7 +239,8 @@ impl<T: Scalar> FiniteDifferences3d<T> {
     /// ```
     #[must_use]
     pub fn cost(&self, operator: Operator) -> Cost {
-        let problem = self.stencils(operator.order()).problem();
+        let planes = 0..self.shape().nz;
+        let problem = self.stencils(operator.order(), &planes).problem();
         let Operator::SecondDerivative(_) = operator else {
             let Some(entry) = Variant::General.entry::<T>(operator) else {
                 unreachable!("the general kernels are there for every operator");
@@ -264,11 +266,12 @@ impl<T: Scalar> FiniteDifferences3d<T> {
     }
 
     /// The stencils for this order of derivative, in the form that kernels take.
-    pub(super) fn stencils(&self, order: Order) -> Stencils<'_, T> {
+    pub(super) fn stencils(&self, order: Order, planes: &Range<usize>) -> Stencils<'_, T> {
         let rules =
             Axis::ALL.map(|axis| boundary::rule_of(self.rule_along(axis)) << (8 * axis.index()));
         Stencils {
             shape: self.shape(),
+            planes: [planes.start, planes.end],
             radius: self.radius() as u32,
             boundaries: self.boundaries,
             rules: rules.into_iter().sum(),
@@ -292,9 +295,15 @@ impl<T: Scalar> FiniteDifferences3d<T> {
         self.boundaries
     }
 
-    /// Runs the port on fields of this shape, as many as the operator reads and writes.
-    /// [`check`](Self::check) has succeeded.
-    pub(super) fn on_cpu(&self, operator: Operator, inputs: &[&[T]], outputs: &mut [&mut [T]]) {
+    /// Runs the port on inputs of this shape, and outputs that consist of these planes, as many as
+    /// the operator reads and writes. [`check`](Self::check) has succeeded.
+    pub(super) fn on_cpu(
+        &self,
+        operator: Operator,
+        planes: Range<usize>,
+        inputs: &[&[T]],
+        outputs: &mut [&mut [T]],
+    ) {
         if self.is_zero(operator) {
             outputs.iter_mut().for_each(|out| out.fill(T::zeroed()));
             return;
@@ -302,11 +311,12 @@ impl<T: Scalar> FiniteDifferences3d<T> {
         let stores = Stores::of(outputs);
         match (operator.axis(), inputs, &mut *outputs) {
             (Some(axis), [f], [df]) => {
-                T::along(&self.stencil(axis, operator.order()), stores, f, df);
+                let stencil = self.stencil(axis, operator.order());
+                T::along(&stencil, planes, stores, f, df);
             }
             _ => {
                 let stencils = Axis::ALL.map(|axis| self.stencil(axis, operator.order()));
-                T::operator(&stencils, operator, stores, inputs, outputs);
+                T::operator(&stencils, operator, planes, stores, inputs, outputs);
             }
         }
     }
@@ -479,7 +489,7 @@ mod tests {
                         let [ordinary, streaming] =
                             [Stores::Ordinary, Stores::Streaming].map(|stores| {
                                 let mut df = empty();
-                                T::along(&stencil, stores, fields[0], &mut df);
+                                T::along(&stencil, 0..nz, stores, fields[0], &mut df);
                                 df
                             });
                         let what = format!("{shape}, {axis:?}, {order:?}, {boundary:?}");
@@ -495,7 +505,7 @@ mod tests {
                             let mut outputs: Vec<&mut [T]> =
                                 results.iter_mut().map(Vec::as_mut_slice).collect();
                             let inputs = &fields[..inputs];
-                            T::operator(&stencils, operator, stores, inputs, &mut outputs);
+                            T::operator(&stencils, operator, 0..nz, stores, inputs, &mut outputs);
                             results
                         });
                     let what = format!("{shape}, {operator:?}, {boundary:?}, {accuracy}");

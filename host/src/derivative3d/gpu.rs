@@ -1,6 +1,6 @@
 //! Launches the derivative kernels, on a CUDA device or on the emulator.
 
-use super::check::Checked;
+use super::check::{Along, Checked};
 use super::operator::Operator;
 use super::variant::{Variant, problem};
 use crate::axis::Axis;
@@ -25,25 +25,26 @@ pub trait Kernels: Element + HasScalar {
     fn launch_derivatives(variant: Variant, checked: Checked<'_, '_, Self>) -> Result<(), Error>;
 }
 
-/// Launches a general kernel along an axis.
+/// Launches a general kernel along an axis. Along z it takes the planes to compute.
 macro_rules! along {
-    ($kernel:ident, $axis:expr, $checked:ident) => {{
-        let (operator, stencils) = ($checked.operator(), $checked.stencils());
-        let ([f], [df]) = $checked.into_fields() else {
-            unreachable!("as many fields as the operator has");
-        };
-        let device = f.device().clone();
+    ($kernel:ident, $axis:expr, $checked:ident $(, $begin:ident to $end:ident)?) => {{
+        let Along { device, stencils, operator, f, mut df } =
+            $checked.into_fields_along($axis)?;
+        kernels::check_extents($kernel::NAME, &stencils.problem())?;
         let ([nx, ny, nz], radius) = (stencils.extents(), stencils.radius);
+        $(let [$begin, $end] = stencils.planes();)?
         let (order, rule) = (operator.order() as u32, stencils.rule($axis));
         let table = kernels::Table(stencils.tables[$axis.index()]);
-        let args = $kernel::args(*f, &mut **df, nx, ny, nz, radius, order, rule, table);
-        // SAFETY: `Checked::new` checked that f and df have nx * ny * nz elements each, on
-        // `device`; they are distinct, because df is borrowed mutably. The geometry is the one that
-        // the kernel documents, and computing it checks that the extents fit. The stencils come
-        // from a plan, which checked the radius and the order, and that the axis has enough points.
-        unsafe {
-            launch_registered::<$kernel>(&device, &stencils.problem(), &Constants::new(), args)
-        }
+        let args =
+            $kernel::args(f, &mut df, nx, ny, nz, $($begin, $end,)? radius, order, rule, table);
+        let (problem, none) = (stencils.problem_of_planes(), Constants::new());
+        // SAFETY: `Checked::new` checked that the fields have the stencils' shape and are on
+        // `device`, so f and df have nx * ny * nz elements each; they are distinct, because df is
+        // borrowed mutably. The plan checked that its planes are in the field. The geometry is the
+        // one that the kernel documents for them, and the extents have been checked. The stencils
+        // come from a plan, which checked the radius and the order, and that the axis has enough
+        // points.
+        unsafe { launch_registered::<$kernel>(&device, &problem, &none, args) }
     }};
 }
 
@@ -52,16 +53,20 @@ macro_rules! march {
     ($kernel:ident, $share:ident, $stencils:expr, $input:expr, $($field:expr),+) => {{
         let (stencils, input) = ($stencils, $input);
         let device = input.device().clone();
-        let march = $share.march($kernel::NAME, &stencils.problem(), size_of::<Self>())?;
-        let ([nx, ny, nz], radius) = (stencils.extents(), stencils.radius);
-        let (rules, segment) = (stencils.rules, march.segment);
+        let (problem, [begin, end]) = (stencils.problem(), stencils.planes);
+        let march = $share.march($kernel::NAME, &problem, begin..end, size_of::<Self>())?;
+        let ([nx, ny, nz], [begin, end]) = (stencils.extents(), stencils.planes());
+        let (radius, rules, segment) = (stencils.radius, stencils.rules, march.segment);
         let tables = stencils.tables.map(kernels::Table);
-        let args = $kernel::args(input, $($field),+, nx, ny, nz, radius, rules, segment, tables);
+        let args = $kernel::args(
+            input, $($field),+, nx, ny, nz, begin, end, radius, rules, segment, tables,
+        );
         // SAFETY: `Checked::new` checked that all fields have nx * ny * nz elements, on `device`,
         // where buffers are aligned to 16 bytes; the written fields are borrowed mutably, so they
-        // are distinct. The geometry is the one that the kernel documents, and computing it checks
-        // that the extents and the points of a plane fit. The stencils come from a plan, which
-        // checked the radius, and that each axis has enough points.
+        // are distinct. The plan checked that its planes are in the field. The geometry is the one
+        // that the kernel documents for them, and computing it checks that the extents and the
+        // points of a plane fit. The stencils come from a plan, which checked the radius, and that
+        // each axis has enough points.
         unsafe { launch::<$kernel>(&device, &march.geometry.into(), args) }
     }};
 }
@@ -76,7 +81,7 @@ macro_rules! general {
         match operator.axis() {
             Some(Axis::X) => return along!($x, Axis::X, $checked),
             Some(Axis::Y) => return along!($y, Axis::Y, $checked),
-            Some(Axis::Z) => return along!($z, Axis::Z, $checked),
+            Some(Axis::Z) => return along!($z, Axis::Z, $checked, begin to end),
             None => {}
         }
         let stencils = $checked.stencils();
@@ -105,24 +110,31 @@ macro_rules! general {
 /// The kernels of a type for first derivatives of the 8th order and any boundary.
 macro_rules! any_boundary {
     ($checked:ident, $axis:ident, $x:ident, $y:ident, $z:ident) => {{
-        let stencils = $checked.stencils();
-        let ([f], [df]) = $checked.into_fields() else {
-            unreachable!("as many fields as the operator has");
-        };
-        let (f, df) = (*f, &mut **df);
-        let (device, shape, field) = (f.device().clone(), stencils.shape, stencils.problem());
+        let Along {
+            device,
+            stencils,
+            f,
+            mut df,
+            ..
+        } = $checked.into_fields_along($axis)?;
+        let (shape, df) = (stencils.shape, &mut df);
+        // With all planes along x and y.
+        let field = stencils.problem_of_planes();
         // The variant's check, and along y the geometry, checked that the extents fit.
         let [nx, ny, nz] = stencils.extents();
-        let (points, plane) = (f.len(), shape.nx * shape.ny);
+        let plane = shape.nx * shape.ny;
         let rule = stencils.rule($axis);
         let table = kernels::Table(stencils.tables[$axis.index()]);
-        // SAFETY, of each launch: `Checked::new` checked that f and df have nx * ny * nz elements
-        // each, on `device`, where buffers are aligned to 16 bytes; they are distinct, because df
-        // is borrowed mutably. The geometry is the one that the kernel documents. The stencils come
+        // SAFETY, of each launch: `Checked::new` checked that the fields have the stencils' shape
+        // and are on `device`, so f and df have nx * ny * nz elements each; they are distinct,
+        // because df is borrowed mutably. Buffers are aligned to 16 bytes, and the choice of the
+        // variant ensured that for the first of the planes. The plan checked that its planes are in
+        // the field. The geometry is the one that the kernel documents for them. The stencils come
         // from a plan of the 8th order, which checked that the axis has enough points; the
         // variant's check ensured that rows along x are whole vectors.
         match $axis {
             Axis::X => {
+                let points = plane * shape.nz;
                 let args = $x::args(f, df, points, nx, rule, table);
                 // SAFETY: as above.
                 unsafe { launch_registered::<$x>(&device, &field, &Constants::new(), args) }
@@ -145,7 +157,8 @@ macro_rules! any_boundary {
                     chunks,
                     geometry,
                 } = Columns::of($z::NAME, $axis.index(), width, &field)?;
-                let args = $z::args(f, df, plane, nz, rule, segment, chunks, table);
+                let [begin, end] = stencils.planes();
+                let args = $z::args(f, df, plane, nz, begin, end, rule, segment, chunks, table);
                 // SAFETY: as above.
                 unsafe { launch::<$z>(&device, &geometry.into(), args) }
             }
@@ -207,17 +220,20 @@ impl Kernels for f64 {
 
 /// A first derivative of the 8th order along a periodic axis.
 fn first(variant: Variant, axis: Axis, checked: Checked<'_, '_, f32>) -> Result<(), Error> {
-    let stencils = checked.stencils();
-    let ([f], [df]) = checked.into_fields() else {
-        unreachable!("as many fields as the operator has");
-    };
-    let (f, df) = (*f, &mut **df);
-    let (shape, device) = (stencils.shape, f.device().clone());
+    let Along {
+        device,
+        stencils,
+        f,
+        mut df,
+        ..
+    } = checked.into_fields_along(axis)?;
+    let (shape, df) = (stencils.shape, &mut df);
     let field = problem(shape);
     // If a kernel takes an extent as u32, the variant's check or the geometry has checked that it
     // fits.
     let [nx, ny, nz] = stencils.extents();
-    let (points, plane) = (f.len(), shape.nx * shape.ny);
+    let plane = shape.nx * shape.ny;
+    let points = plane * shape.nz;
     let (overlap, weights) = (stencils.overlap(axis), stencils.weights(axis));
     let mut of_all = [0.0; 3 * RADIUS];
     for (of_axis, axis) in of_all.chunks_exact_mut(RADIUS).zip(Axis::ALL) {
@@ -229,11 +245,13 @@ fn first(variant: Variant, axis: Axis, checked: Checked<'_, '_, f32>) -> Result<
     macro_rules! launch {
         ($constants:ident, $kernel:ident, $($arg:expr),+) => {{
             let args = $kernel::args(f, df, $($arg),+);
-            // SAFETY: `Checked::new` checked that f and df have nx * ny * nz elements each, on
-            // `device`, where buffers are aligned to 16 bytes; they are distinct, because df is
-            // borrowed mutably. The geometry is the one that the kernel documents; the variant's
-            // check ensured that the kernel takes the shape and that the axis has at least RADIUS +
-            // overlap points. This call sets the weights in constant memory.
+            // SAFETY: `Checked::new` checked that the fields have the stencils' shape and are on
+            // `device`, so f and df have nx * ny * nz elements each; they are distinct, because df
+            // is borrowed mutably. Buffers are aligned to 16 bytes, and the choice of the variant
+            // ensured that for the first of the planes; along z all planes are to be computed. The
+            // geometry is the one that the kernel documents; the variant's check ensured that the
+            // kernel takes the shape and that the axis has at least RADIUS + overlap points. This
+            // call sets the weights in constant memory.
             unsafe { launch_registered::<$kernel>(&device, &field, &$constants, args) }
         }};
     }
@@ -300,6 +318,6 @@ fn gradient(checked: Checked<'_, '_, f32>) -> Result<(), Error> {
     // `device`, where buffers are aligned to 16 bytes; they are distinct, because three are
     // borrowed mutably. The geometry is the one that the kernel documents; the variant's check
     // ensured that all axes have the same boundary and at least RADIUS + overlap points, and that
-    // rows are whole vectors.
+    // rows are whole vectors. The choice of the variant ensured that all planes are to be computed.
     unsafe { launch::<derivative3d_gradient4>(&device, &geometry.into(), args) }
 }

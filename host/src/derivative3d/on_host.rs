@@ -245,7 +245,8 @@ impl<T: Scalar> FiniteDifferences3d<T> {
         self.check(operator)?;
         let mut outputs = outputs.map(Field3::as_mut_slice);
         if device.kind() == DeviceKind::Cpu {
-            self.on_cpu(operator, &inputs.map(Field3::as_slice), &mut outputs);
+            let (planes, inputs) = (0..self.shape().nz, inputs.map(Field3::as_slice));
+            self.on_cpu(operator, planes, &inputs, &mut outputs);
             return Ok(());
         }
         let inputs: [Buffer<T>; IN] = each(inputs, |field| field.to_device(device))?;

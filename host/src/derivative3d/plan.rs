@@ -1,19 +1,21 @@
 //! Plans the computation of derivatives on a device.
 
-use super::check::Checked;
+use super::check::{Checked, OPERATION};
 use super::differences::FiniteDifferences3d;
 use super::operator::Operator;
 use super::variant::{TUNED, Variant, problem, require_variant};
 use crate::axis::Axis;
 use crate::scalar::Scalar;
-use crate::{Buffer, Device, DeviceKind, Error};
+use crate::{Buffer, Device, DeviceKind, Error, Shape3};
+use std::ops::Range;
 
 /// [`FiniteDifferences3d`] on a device; [`FiniteDifferences3d::plan`] makes it.
 ///
 /// Each call is one launch, which reads each field from memory once. Calls do not wait and do not
 /// allocate. All plans of the same derivatives give the same bits.
 ///
-/// All buffers hold `nx * ny * nz` elements, x fastest. All components of a vector have the same
+/// All buffers hold `nx * ny * nz` elements, x fastest. A [plan of some
+/// planes](FiniteDifferences3d::plan_of_planes) writes no others. All components of a vector have the same
 /// unit. With fields in the unit U and spacings in the unit L, derivative, gradient, divergence and
 /// curl are in U / L, second derivative and Laplacian in U / L².
 ///
@@ -38,6 +40,8 @@ use crate::{Buffer, Device, DeviceKind, Error};
 pub struct Plan<T: Scalar> {
     differences: FiniteDifferences3d<T>,
     device: Device,
+    /// The planes to compute.
+    planes: Range<usize>,
     /// The variants for the derivatives along x, y and z and for the gradient.
     variants: [Variant; 4],
 }
@@ -58,9 +62,51 @@ impl<T: Scalar> FiniteDifferences3d<T> {
     ///
     /// None at present; the `Result` matches the other families.
     pub fn plan(&self, device: &Device) -> Result<Plan<T>, Error> {
+        self.plan_of_planes(device, 0..self.shape().nz)
+    }
+
+    /// A plan for `device` that computes the derivatives only at the points whose index k along z
+    /// is in `planes`, with the same bits as [`plan`](Self::plan). It leaves the other planes of
+    /// the results as they are.
+    ///
+    /// ```
+    /// use halo_gpu::derivative3d::FiniteDifferences3d;
+    /// use halo_gpu::{Device, Grid3, Shape3};
+    ///
+    /// # fn main() -> Result<(), halo_gpu::Error> {
+    /// let device = Device::cpu();
+    /// let grid = Grid3::new(Shape3::cube(10), [0.1; 3])?;
+    /// let differences = FiniteDifferences3d::<f32>::new(&grid)?;
+    /// let f: Vec<f32> = (0..1000).map(|n| (n * n % 61) as f32).collect();
+    /// let f = device.upload(&f)?;
+    /// let (mut whole, mut in_turn) = (device.zeros(1000)?, device.zeros(1000)?);
+    /// differences.plan(&device)?.laplacian(&f, &mut whole)?;
+    /// // First the inner planes, then those near the ends.
+    /// for planes in [4..6, 0..4, 6..10] {
+    ///     differences.plan_of_planes(&device, planes)?.laplacian(&f, &mut in_turn)?;
+    /// }
+    /// assert_eq!(in_turn.to_vec()?, whole.to_vec()?);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidParameter`] for an empty range, or planes outside the grid.
+    pub fn plan_of_planes(&self, device: &Device, planes: Range<usize>) -> Result<Plan<T>, Error> {
         let shape = self.shape();
+        if planes.is_empty() || planes.end > shape.nz {
+            return Err(Error::InvalidParameter {
+                operation: OPERATION,
+                parameter: "the range of planes",
+                given: format!("{planes:?}"),
+                required: format!("not empty, and in 0..{}", shape.nz),
+            });
+        }
+        let all = planes == (0..shape.nz);
         let suits = |variant: Variant, operator: Operator| {
             require_variant::<T>(variant, self.accuracy()).is_ok()
+                && (all || variant.takes_planes::<T>(operator, shape, planes.start))
                 && !variant.is_slow::<T>(operator, shape)
                 && variant.entry::<T>(operator).is_some_and(|entry| {
                     variant == Variant::General || entry.geometry(&problem(shape)).is_ok()
@@ -74,7 +120,7 @@ impl<T: Scalar> FiniteDifferences3d<T> {
             let found = all.find(|variant| suits(*variant, operator));
             found.unwrap_or(Variant::General)
         });
-        Ok(self.plan_of(device, variants))
+        Ok(self.plan_of(device, planes, variants))
     }
 
     /// A plan for `device` that computes first derivatives and gradients with the kernels of
@@ -118,13 +164,14 @@ impl<T: Scalar> FiniteDifferences3d<T> {
             Some(_) => variant,
             None => Variant::General,
         });
-        Ok(self.plan_of(device, variants))
+        Ok(self.plan_of(device, 0..self.shape().nz, variants))
     }
 
-    fn plan_of(&self, device: &Device, variants: [Variant; 4]) -> Plan<T> {
+    fn plan_of(&self, device: &Device, planes: Range<usize>, variants: [Variant; 4]) -> Plan<T> {
         Plan {
             differences: self.clone(),
             device: device.clone(),
+            planes,
             variants,
         }
     }
@@ -135,6 +182,12 @@ impl<T: Scalar> Plan<T> {
     #[must_use]
     pub const fn differences(&self) -> &FiniteDifferences3d<T> {
         &self.differences
+    }
+
+    /// The planes that the plan computes, as indices along z.
+    #[must_use]
+    pub fn planes(&self) -> Range<usize> {
+        self.planes.clone()
     }
 
     /// The device of the plan.
@@ -393,15 +446,18 @@ impl<T: Scalar> Plan<T> {
         outputs: &mut [&mut Buffer<T>],
     ) -> Result<(), Error> {
         self.check(operator)?;
-        let stencils = self.differences.stencils(operator.order());
+        let stencils = self.differences.stencils(operator.order(), &self.planes);
         let checked = Checked::new(&self.device, stencils, operator, inputs, outputs)?;
         let Some(variant) = self.variant(operator) else {
             self.on_cpu(checked);
             return Ok(());
         };
         if self.differences.is_zero(operator) {
-            let (_, outputs) = checked.into_fields();
-            return outputs.iter_mut().try_for_each(|out| out.fill(T::zeroed()));
+            let (elements, (_, outputs)) = (self.elements(), checked.into_fields());
+            return outputs.iter_mut().try_for_each(|out| {
+                let mut planes = out.view_mut(elements.clone())?;
+                planes.fill(T::zeroed())
+            });
         }
         T::launch_derivatives(variant, checked)
     }
@@ -411,6 +467,13 @@ impl<T: Scalar> Plan<T> {
         let mut chosen = CHOSEN.into_iter().zip(self.variants);
         let found = chosen.find(|(it, _)| *it == operator);
         found.map_or(Variant::General, |(_, variant)| variant)
+    }
+
+    /// The elements of a buffer that the plan computes.
+    fn elements(&self) -> Range<usize> {
+        let Shape3 { nx, ny, .. } = self.differences.shape();
+        let Range { start, end } = self.planes;
+        start * ny * nx..end * ny * nx
     }
 
     /// Runs the port.
@@ -423,8 +486,10 @@ impl<T: Scalar> Plan<T> {
         let slices = inputs.iter().filter_map(|f| f.as_host_slice());
         from.iter_mut().zip(slices).for_each(|(f, it)| *f = it);
         let slices = outputs.iter_mut().filter_map(|out| out.as_host_mut_slice());
-        to.iter_mut().zip(slices).for_each(|(f, it)| *f = it);
-        let differences = &self.differences;
-        differences.on_cpu(operator, &from[..reads], &mut to[..writes]);
+        for (f, it) in to.iter_mut().zip(slices) {
+            *f = &mut it[self.elements()];
+        }
+        let (differences, planes) = (&self.differences, self.planes());
+        differences.on_cpu(operator, planes, &from[..reads], &mut to[..writes]);
     }
 }

@@ -131,7 +131,10 @@ type Rows<'out, T, const N: usize> = (usize, usize, [&'out mut [T]; N]);
 /// The division of the tiles into tasks.
 #[derive(Debug, Clone, Copy)]
 struct Deal {
+    /// The shape of the outputs.
     shape: Shape3,
+    /// The number of their first plane in the field.
+    first_plane: usize,
     /// The number of rows of a tile.
     tile_rows: usize,
     /// The number of rows and of planes of a task.
@@ -145,10 +148,15 @@ struct Deal {
 }
 
 impl Deal {
-    /// All tiles in one task, plane by plane.
-    fn one<T>(shape: Shape3, stores: Stores) -> Self {
+    /// All tiles of these planes in one task, plane by plane.
+    fn one<T>(shape: Shape3, planes: Range<usize>, stores: Stores) -> Self {
+        let shape = Shape3 {
+            nz: planes.len(),
+            ..shape
+        };
         Self {
             shape,
+            first_plane: planes.start,
             tile_rows: rows_per_tile(shape.nx, size_of::<T>()),
             rows: shape.ny,
             planes: shape.nz,
@@ -157,12 +165,11 @@ impl Deal {
         }
     }
 
-    /// Tasks for `threads` threads.
-    fn many<T>(shape: Shape3, stores: Stores, march: March, threads: usize, bytes: usize) -> Self {
-        let Shape3 { ny, nz, .. } = shape;
-        let one = Self::one::<T>(shape, stores);
+    /// The same in tasks for `threads` threads; `bytes` are written.
+    fn for_threads(self, march: March, threads: usize, bytes: usize) -> Self {
+        let Shape3 { ny, nz, .. } = self.shape;
         let tasks = (TASKS_PER_THREAD * threads).min(bytes / TASK_BYTES);
-        let (tile_rows, tasks) = (one.tile_rows, tasks.max(threads));
+        let (tile_rows, tasks) = (self.tile_rows, tasks.max(threads));
         let (rows, planes) = match march {
             // Parts of a plane, or several planes.
             March::OverPlanes => (
@@ -179,7 +186,7 @@ impl Deal {
             rows,
             planes,
             slab,
-            ..one
+            ..self
         }
     }
 
@@ -239,20 +246,22 @@ impl<T: InVectors, const N: usize> Drafts<T, N> {
     }
 }
 
-/// Calls `work` for all tiles of fields of `shape`, on all threads, with the tile's points of each
-/// output. `work` must write all these points.
+/// Calls `work` for all tiles of these planes of fields of `shape`, on all threads, with the tile's
+/// points of each output; outputs consist of these planes. `work` must write all these points.
 pub(super) fn for_each_tile<'out, T: InVectors, const N: usize>(
     shape: Shape3,
+    planes: Range<usize>,
     march: March,
     stores: Stores,
     mut outputs: [&'out mut [T]; N],
     work: impl Fn(&Tile, [TilePart<'_, 'out, T>; N]) + Sync,
 ) {
-    let bytes = shape.nx * shape.ny * shape.nz * size_of::<T>();
+    let bytes = shape.nx * shape.ny * planes.len() * size_of::<T>();
+    let one = Deal::one::<T>(shape, planes, stores);
     let written = bytes.saturating_mul(N);
     let threads = threads::worth(written, SHARE_BYTES);
     if threads > 1 || bytes > SMALL_BYTES {
-        let deal = Deal::many::<T>(shape, stores, march, threads, written);
+        let deal = one.for_threads(march, threads, written);
         if let Ok(tasks) = deal.tasks(&mut outputs) {
             threads::share(threads, tasks.len(), |mine| {
                 let mut drafts = Drafts::new(&deal);
@@ -267,8 +276,7 @@ pub(super) fn for_each_tile<'out, T: InVectors, const N: usize>(
         }
     }
     // A small field, or not enough memory for the list of tasks.
-    let deal = Deal::one::<T>(shape, stores);
-    each_of_task(&deal, &mut Drafts::new(&deal), [(0, 0, outputs)], &work);
+    each_of_task(&one, &mut Drafts::new(&one), [(0, 0, outputs)], &work);
 }
 
 /// Calls `work` for all tiles of a task.
@@ -292,7 +300,7 @@ fn each_of_task<'out, T: InVectors, const N: usize>(
                 for first in (first..end).step_by(tile_rows) {
                     let tile = Tile {
                         rows: first..(first + tile_rows).min(end),
-                        k,
+                        k: deal.first_plane + k,
                     };
                     let mut drafts = drafts.0.iter_mut().flatten();
                     let points = parts.each_mut().map(|parts| {
@@ -352,21 +360,28 @@ mod tests {
                 let mut second = first.clone();
                 let visits: Vec<_> = (0..ny * nz).map(|_| AtomicUsize::new(0)).collect();
                 let outputs = [&mut first[..], &mut second[..]];
-                for_each_tile(shape, march, stores, outputs, |tile, [mut a, mut b]| {
-                    assert!(tile.rows.len() <= rows_per_tile(nx, size_of::<f64>()));
-                    let len = nx * tile.rows.len();
-                    assert_eq!((a.draft().len(), b.draft().len()), (len, len));
-                    for (j, a) in tile.rows.clone().zip(a.draft().chunks_exact_mut(nx)) {
-                        visits[tile.k * ny + j].fetch_add(1, Ordering::Relaxed);
-                        a.fill((tile.k * ny + j) as f64);
-                    }
-                    a.finish();
-                    b.draft().fill(tile.k as f64);
-                    // All but the first keep their values and add a row.
-                    let (one, others) = b.split_at(1);
-                    others.fill([&vec![0.5; len - 1]], &Sum);
-                    one.finish();
-                });
+                for_each_tile(
+                    shape,
+                    0..nz,
+                    march,
+                    stores,
+                    outputs,
+                    |tile, [mut a, mut b]| {
+                        assert!(tile.rows.len() <= rows_per_tile(nx, size_of::<f64>()));
+                        let len = nx * tile.rows.len();
+                        assert_eq!((a.draft().len(), b.draft().len()), (len, len));
+                        for (j, a) in tile.rows.clone().zip(a.draft().chunks_exact_mut(nx)) {
+                            visits[tile.k * ny + j].fetch_add(1, Ordering::Relaxed);
+                            a.fill((tile.k * ny + j) as f64);
+                        }
+                        a.finish();
+                        b.draft().fill(tile.k as f64);
+                        // All but the first keep their values and add a row.
+                        let (one, others) = b.split_at(1);
+                        others.fill([&vec![0.5; len - 1]], &Sum);
+                        one.finish();
+                    },
+                );
                 let once = |visits: &AtomicUsize| visits.load(Ordering::Relaxed) == 1;
                 assert!(visits.iter().all(once), "{march:?}, {stores:?}, {shape}");
                 for (row, (a, b)) in first.chunks(nx).zip(second.chunks(nx)).enumerate() {

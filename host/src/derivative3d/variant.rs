@@ -160,6 +160,21 @@ impl Variant {
             && plane.saturating_mul(size_of::<T>()) >= LARGE_PLANE
     }
 
+    /// Whether the kernel for an operator can compute only the planes from `first` on, or up to
+    /// some plane. Along z it must take their numbers. Along x and y it gets those planes of the
+    /// fields, which must begin at a multiple of 16 bytes unless it loads single points.
+    pub(super) fn takes_planes<T>(self, operator: Operator, shape: Shape3, first: usize) -> bool {
+        match (self, operator.axis()) {
+            (Self::General, _) | (Self::AnyBoundary, Some(Axis::Z)) => true,
+            (_, Some(Axis::X | Axis::Y)) => {
+                // If the product wraps, it still has the same remainder.
+                let points = first.wrapping_mul(shape.ny).wrapping_mul(shape.nx);
+                points.wrapping_mul(size_of::<T>()).is_multiple_of(16)
+            }
+            (_, Some(Axis::Z) | None) => false,
+        }
+    }
+
     /// Pencils per tile of the textbook's kernels: 4 or 32.
     #[must_use]
     pub const fn pencils(self) -> Option<usize> {
