@@ -818,7 +818,7 @@ impl<'a> Ranks<'a> {
                 let incoming = vec![Expected {
                     from: (rank + ranks - 1) % ranks,
                     tag: 0,
-                    room,
+                    room: room.into(),
                 }];
                 let arrival = self.communicator.begin(self.device, outgoing, incoming)?;
                 let done = arrival()?;

@@ -276,9 +276,9 @@ impl Communicator {
             .begin(device, outgoing, incoming, self.deadline)
     }
 
-    /// As [`Transport::sends_in_place`].
-    pub(crate) fn sends_in_place(&self) -> bool {
-        self.transport.sends_in_place()
+    /// As [`Transport::is_in_place`].
+    pub(crate) fn is_in_place(&self) -> bool {
+        self.transport.is_in_place()
     }
 
     /// Waits until pending exchanges have ended, or failed, on the device too. Call it before you

@@ -1,13 +1,13 @@
 //! [`Ghosted`]: a rank's block of a field with ghost points, and the exchange of these points.
 
+use crate::in_place::InPlace;
 use crate::region::{Region, contiguous, pieces, points, rows};
 use crate::spare::Spare;
-use crate::transport::InPlace;
 use crate::{
-    Arrival, Arrived, Block, Communicator, Decomposition, Error, Expected, Message, Parcel, Side,
+    Arrival, Arrived, Block, Communicator, Decomposition, Error, Expected, Message, Parcel, Room,
+    Side,
 };
 use halo_gpu::{Buffer, Device, DeviceKind, Element, Priority, allocation};
-use std::sync::Arc;
 
 /// A rank's block of a field, on its device, with ghost points: copies of the nearest points of
 /// the blocks around it.
@@ -140,10 +140,12 @@ impl<T: Element, const D: usize> Ghosted<T, D> {
     ///
     /// As [`Transport::exchange`](crate::Transport::exchange); [`Error::Device`].
     pub fn exchange(&mut self, communicator: &Communicator) -> Result<(), Error> {
-        if self.buffer.device().kind() == DeviceKind::Cpu {
-            return self.exchange_beside(communicator, |_| Ok(()));
+        let buffer = &mut self.buffer;
+        if buffer.device().kind() == DeviceKind::Cpu && communicator.is_in_place() {
+            let nothing = None::<fn(&Buffer<T>) -> Result<(), Error>>;
+            return self.ghosts.exchange_in_place(communicator, buffer, nothing);
         }
-        self.ghosts.exchange(communicator, &mut self.buffer, 1)
+        self.ghosts.exchange(communicator, buffer, 1)
     }
 
     /// Updates the ghost points while `meanwhile` reads the field and computes what does not depend
@@ -358,36 +360,61 @@ impl<const D: usize> Ghosts<D> {
         self.exchange_by(communicator, &device, (fields, count), |_| Ok(()))
     }
 
-    /// As [`Ghosted::exchange_beside`] on the CPU. Contiguous points are sent from the field.
+    /// As [`Ghosted::exchange_beside`] on the CPU: contiguous points are sent from the field, and
+    /// without `meanwhile` received into it.
     fn exchange_in_place<T: Element>(
         &self,
         communicator: &Communicator,
         buffer: &mut Buffer<T>,
-        meanwhile: impl FnOnce(&Buffer<T>) -> Result<(), Error>,
+        meanwhile: Option<impl FnOnce(&Buffer<T>) -> Result<(), Error>>,
     ) -> Result<(), Error> {
-        let device = buffer.device().clone();
-        let field = Arc::new(InPlace(std::mem::replace(buffer, device.zeros(0)?)));
-        let arrived = self
-            .begin(communicator, &device, size_of::<T>(), |neighbour| {
-                let rim = &neighbour.rim;
-                if let Some(elements) = contiguous(self.extents(), rim)
-                    && let Some(part) = Message::part(&field, elements)
-                {
-                    return Ok(part);
+        let (device, size, extents) = (buffer.device().clone(), size_of::<T>(), self.extents());
+        let receives = meanwhile.is_none();
+        let place =
+            |neighbour: &Neighbour<D>| contiguous(extents, &neighbour.ghosts).filter(|_| receives);
+        // What is not contiguous goes through buffers.
+        let mut given = Vec::new();
+        for neighbour in &self.neighbours {
+            let message = match contiguous(extents, &neighbour.rim) {
+                Some(elements) => Err(elements),
+                None => {
+                    let bytes = self.room(&device, size, &neighbour.rim)?;
+                    Ok(pack(buffer, 1, extents, &neighbour.rim, bytes)?)
                 }
-                let bytes = self.room(&device, size_of::<T>(), rim)?;
-                Ok(pack(&field.0, 1, self.extents(), rim, bytes)?.into())
-            })
+            };
+            let room = match place(neighbour) {
+                Some(_) => None,
+                None => Some(self.room(&device, size, &neighbour.ghosts)?),
+            };
+            given.push((message, room));
+        }
+        let places = self.neighbours.iter().filter_map(place).collect();
+        let field = InPlace::new(std::mem::replace(buffer, device.zeros(0)?), places);
+        let Ok(mut field) = field else {
+            unreachable!("the field is on the CPU, and a ghost point has one neighbour");
+        };
+        let mut received = field.take_received().into_iter();
+        let given = given.into_iter().map(|(message, room)| {
+            let message =
+                message.map_or_else(|it| field.sent(it).map(Message::from), |it| Some(it.into()));
+            let room = room.map_or_else(|| received.next().map(Room::from), |it| Some(it.into()));
+            match (message, room) {
+                (Some(message), Some(room)) => (message, room),
+                _ => unreachable!("each message has its part, and ghost points are not sent"),
+            }
+        });
+        let given = given.collect();
+        let arrived = self
+            .begin(communicator, &device, given)
             .and_then(|arrival| {
-                meanwhile(&field.0)?;
+                if let (Some(meanwhile), Some(field)) = (meanwhile, field.field()) {
+                    meanwhile(field)?;
+                }
                 arrival()
             });
-        *buffer = match Arc::try_unwrap(field) {
-            Ok(InPlace(field)) => field,
-            // After an error the transport may still read the field, so that is never freed.
-            Err(field) => Buffer::from_vec(&device, field.0.to_vec()?)?,
-        };
-        self.finish(buffer, 1, arrived?)
+        *buffer = field.into_field()?;
+        let others = self.neighbours.iter().filter(|it| place(it).is_none());
+        self.unpack_all(others, buffer, 1, arrived?)
     }
 
     /// As [`Ghosted::exchange_beside`].
@@ -398,8 +425,8 @@ impl<const D: usize> Ghosts<D> {
         meanwhile: impl FnOnce(&Buffer<T>) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let device = buffer.device().clone();
-        if device.kind() == DeviceKind::Cpu && communicator.sends_in_place() {
-            return self.exchange_in_place(communicator, buffer, meanwhile);
+        if device.kind() == DeviceKind::Cpu && communicator.is_in_place() {
+            return self.exchange_in_place(communicator, buffer, Some(meanwhile));
         }
         if communicator.is_recording() {
             // A recording has one stream: the two run one after the other.
@@ -425,37 +452,40 @@ impl<const D: usize> Ghosts<D> {
     ) -> Result<(), Error> {
         let size = count * size_of::<T>();
         let device = fields.field(0).device().clone();
-        let arrival = self.begin(communicator, via, size, |neighbour| {
-            let rim = &neighbour.rim;
+        let mut given = Vec::new();
+        for Neighbour { rim, ghosts, .. } in &self.neighbours {
             let bytes = self.room(&device, size, rim)?;
             let bytes = pack(fields, count, self.extents(), rim, bytes)?;
-            Ok(bytes.move_to(via)?.into())
-        })?;
+            let message = bytes.move_to(via)?.into();
+            given.push((message, self.room(via, size, ghosts)?.into()));
+        }
+        let arrival = self.begin(communicator, via, given)?;
         meanwhile(fields)?;
         self.finish(fields, count, arrival()?)
     }
 
-    /// Begins to exchange ghost points of `size` bytes each; `packed` returns the message to a
-    /// neighbour.
+    /// Begins to exchange messages, given with the space for the answer in the order of the
+    /// neighbours.
     pub(crate) fn begin<'a>(
         &self,
         communicator: &'a Communicator,
         via: &'a Device,
-        size: usize,
-        mut packed: impl FnMut(&Neighbour<D>) -> Result<Message, halo_gpu::Error>,
+        given: Vec<(Message, Room)>,
     ) -> Result<Arrival<'a>, Error> {
         let (mut outgoing, mut incoming) = (Vec::new(), Vec::new());
-        for neighbour in &self.neighbours {
-            let [to, from] = neighbour.tags;
+        for (neighbour, (bytes, room)) in self.neighbours.iter().zip(given) {
+            let ([to, from], peer) = (neighbour.tags, neighbour.peer);
+            let tag = to;
             outgoing.push(Parcel {
-                to: neighbour.peer,
-                tag: to,
-                bytes: packed(neighbour)?,
+                to: peer,
+                tag,
+                bytes,
             });
+            let tag = from;
             incoming.push(Expected {
-                from: neighbour.peer,
-                tag: from,
-                room: self.room(via, size, &neighbour.ghosts)?,
+                from: peer,
+                tag,
+                room,
             });
         }
         communicator.begin(via, outgoing, incoming)
@@ -468,15 +498,30 @@ impl<const D: usize> Ghosts<D> {
         count: usize,
         arrived: Arrived,
     ) -> Result<(), Error> {
+        self.unpack_all(&self.neighbours, fields, count, arrived)
+    }
+
+    /// Copies the messages of these neighbours into their ghost points.
+    fn unpack_all<'n, T: Element>(
+        &self,
+        neighbours: impl IntoIterator<Item = &'n Neighbour<D>>,
+        fields: &mut impl Fields<T>,
+        count: usize,
+        arrived: Arrived,
+    ) -> Result<(), Error> {
         let device = fields.field(0).device().clone();
         let Arrived { messages, spare } = arrived;
         self.spare.put(spare);
-        for (neighbour, bytes) in self.neighbours.iter().zip(messages) {
+        for (neighbour, bytes) in neighbours.into_iter().zip(messages) {
             let bytes = bytes.move_to(&device)?;
             unpack(fields, count, self.extents(), &neighbour.ghosts, &bytes)?;
             self.keep(bytes);
         }
         Ok(())
+    }
+
+    pub(crate) fn neighbours(&self) -> &[Neighbour<D>] {
+        &self.neighbours
     }
 
     /// Keeps a buffer for later messages.
@@ -564,6 +609,11 @@ impl<const D: usize> Neighbour<D> {
     /// The points of this block that it copies to its ghost points.
     pub(crate) const fn rim(&self) -> &Region<D> {
         &self.rim
+    }
+
+    /// The ghost points of this block that copy its points.
+    pub(crate) const fn ghosts(&self) -> &Region<D> {
+        &self.ghosts
     }
 
     /// All neighbours of a block with these planes of ghost points.
@@ -670,9 +720,10 @@ fn unpack<T: Element, const D: usize>(
 
 #[cfg(test)]
 mod tests {
-    use super::{Ghosted, Message};
+    use super::{Ghosted, Message, Room};
+    use crate::in_place::{Received, Sent};
     use crate::threads::Thread;
-    use crate::transport::{Content, Part};
+    use crate::transport::{Content, Space};
     use crate::{
         Arrival, Communicator, Decomposition, Error, Expected, Incoming, Outgoing, Parcel,
         Transport,
@@ -681,16 +732,19 @@ mod tests {
     use std::sync::{Arc, Mutex};
     use std::time::Duration;
 
-    /// Ranks that are threads, and that get parts of fields to send.
-    struct FromField {
+    /// What an exchange that fails keeps.
+    type Kept = Arc<Mutex<(Vec<Sent>, Vec<Received>)>>;
+
+    /// Ranks that are threads, and that get parts of fields.
+    struct OfField {
         thread: Thread,
-        /// Whether each message was sent from the field.
-        sent: Arc<Mutex<Vec<bool>>>,
+        /// Whether each message was sent from the field, and received into it.
+        parts: Arc<Mutex<Vec<[bool; 2]>>>,
         /// If given, exchanges fail, and the parts stay here.
-        kept: Option<Arc<Mutex<Vec<Part>>>>,
+        kept: Option<Kept>,
     }
 
-    impl Transport for FromField {
+    impl Transport for OfField {
         fn rank(&self) -> usize {
             self.thread.rank()
         }
@@ -699,7 +753,7 @@ mod tests {
             self.thread.size()
         }
 
-        fn sends_in_place(&self) -> bool {
+        fn is_in_place(&self) -> bool {
             true
         }
 
@@ -723,17 +777,23 @@ mod tests {
             incoming: Vec<Expected>,
             deadline: Duration,
         ) -> Result<Arrival<'a>, Error> {
-            let is_part = |it: &Parcel| matches!(it.bytes, Message(Content::Part(_)));
-            self.sent
-                .lock()
-                .unwrap()
-                .extend(outgoing.iter().map(is_part));
+            let are_parts = outgoing.iter().zip(&incoming).map(|(parcel, expected)| {
+                [
+                    matches!(parcel.bytes, Message(Content::Part(_))),
+                    matches!(expected.room, Room(Space::Part(_))),
+                ]
+            });
+            self.parts.lock().unwrap().extend(are_parts);
             let Some(kept) = &self.kept else {
                 return self.thread.begin(device, outgoing, incoming, deadline);
             };
-            for parcel in outgoing {
+            let (sent, received) = &mut *kept.lock().unwrap();
+            for (parcel, expected) in outgoing.into_iter().zip(incoming) {
                 if let Message(Content::Part(part)) = parcel.bytes {
-                    kept.lock().unwrap().push(part);
+                    sent.push(part);
+                }
+                if let Room(Space::Part(part)) = expected.room {
+                    received.push(part);
                 }
             }
             let (rank, peer) = (self.rank(), 1 - self.rank());
@@ -747,20 +807,24 @@ mod tests {
 
     /// Runs `work` on two ranks.
     fn on_both(
-        kept: Option<&Arc<Mutex<Vec<Part>>>>,
+        kept: Option<&Kept>,
         work: impl Fn(&Communicator) -> Result<(), Error> + Sync,
-    ) -> Vec<bool> {
-        let sent = Arc::new(Mutex::new(Vec::new()));
+    ) -> Vec<[bool; 2]> {
+        let parts = Arc::new(Mutex::new(Vec::new()));
         std::thread::scope(|scope| {
             for thread in Thread::all(2) {
-                let (sent, kept, work) = (Arc::clone(&sent), kept.cloned(), &work);
+                let (parts, kept, work) = (Arc::clone(&parts), kept.cloned(), &work);
                 scope.spawn(move || {
-                    let rank = Communicator::over(FromField { thread, sent, kept });
+                    let rank = Communicator::over(OfField {
+                        thread,
+                        parts,
+                        kept,
+                    });
                     work(&rank).expect("it works");
                 });
             }
         });
-        sent.lock().unwrap().clone()
+        parts.lock().unwrap().clone()
     }
 
     fn value([i, j]: [usize; 2]) -> f64 {
@@ -768,20 +832,24 @@ mod tests {
     }
 
     #[test]
-    fn contiguous_points_are_sent_from_the_field() {
+    fn contiguous_points_are_sent_and_received_in_place() {
         let exchange = |cut: Decomposition<2>| {
             on_both(None, |communicator| {
                 let cpu = Device::cpu();
                 let mut field = Ghosted::new(communicator, &cpu, cut, 2, value)?;
                 field.exchange(communicator)?;
                 let once = field.buffer().to_vec()?;
+                let ([nx, ny], [below, above]) = (field.extents(), field.ghosts()[1]);
+                for rows in [0..below * nx, (ny - above) * nx..ny * nx] {
+                    field.buffer_mut().view_mut(rows)?.fill(f64::NAN)?;
+                }
                 let whole = field.gather(communicator)?;
                 let mut beside = None;
                 field.exchange_beside(communicator, |values| {
                     beside = Some(values.to_vec()?);
                     Ok(())
                 })?;
-                assert_eq!(beside.as_ref(), Some(&once));
+                assert_eq!(beside.map(|values| values.len()), Some(once.len()));
                 assert_eq!(field.buffer().to_vec()?, once);
                 // Every point, ghost points too, has the value of its place on the ring.
                 let ([nx, _], [ny, along]) = (field.extents(), cut.points());
@@ -800,15 +868,21 @@ mod tests {
             })
         };
         let ring = |parts| Decomposition::new([6, 7], parts)?.periodic(0)?.periodic(1);
-        assert_eq!(exchange(ring([1, 2]).expect("a cut")), [true; 8]);
+        let parts = exchange(ring([1, 2]).expect("a cut"));
+        // A field that is read meanwhile receives nothing.
+        let count = |of: [bool; 2]| parts.iter().filter(|it| **it == of).count();
+        assert_eq!(
+            (parts.len(), count([true, true]), count([true, false])),
+            (8, 4, 4)
+        );
         // The points beside a cut along the first axis are not contiguous.
-        assert_eq!(exchange(ring([2, 1]).expect("a cut")), [false; 8]);
+        assert_eq!(exchange(ring([2, 1]).expect("a cut")), [[false; 2]; 8]);
     }
 
     #[test]
     fn after_an_error_the_field_has_its_values_and_what_was_to_be_sent_stays() {
-        let kept = Arc::default();
-        let sent = on_both(Some(&kept), |communicator| {
+        let kept = Kept::default();
+        let parts = on_both(Some(&kept), |communicator| {
             let cut = Decomposition::new([6, 8], [1, 2])?;
             let mut field = Ghosted::new(communicator, &Device::cpu(), cut, 2, value)?;
             let before = field.buffer().to_vec()?;
@@ -820,15 +894,19 @@ mod tests {
                 .copy_from_slice(&vec![f64::NAN; before.len()])?;
             Ok(())
         });
-        assert_eq!(sent, [true; 2]);
-        let mut rims: Vec<Vec<f64>> = kept.lock().unwrap().iter().map(of_part).collect();
+        assert_eq!(parts, [[true; 2]; 2]);
+        let (sent, received) = &mut *kept.lock().unwrap();
+        for part in received {
+            part.as_mut_slice().fill(0xff);
+        }
+        let mut rims: Vec<Vec<f64>> = sent.iter().map(of_part).collect();
         rims.sort_by(|one, other| one[0].total_cmp(&other[0]));
         let plane = |j| (0..6).map(move |i| value([i, j]));
         let planes = |j| plane(j).chain(plane(j + 1)).collect();
         assert_eq!(rims, [planes(2), planes(4)] as [Vec<f64>; 2]);
     }
 
-    fn of_part(part: &Part) -> Vec<f64> {
+    fn of_part(part: &Sent) -> Vec<f64> {
         bytemuck::pod_collect_to_vec(part.as_slice())
     }
 }

@@ -55,6 +55,11 @@ mod files;
 mod ghosts;
 pub mod heat2d;
 pub mod heat3d;
+#[allow(
+    unsafe_code,
+    reason = "messages are received into a field while others are sent from it"
+)]
+mod in_place;
 #[cfg(feature = "mpi")]
 #[allow(unsafe_code, reason = "calls MPI")]
 mod mpi_transport;
@@ -85,4 +90,6 @@ pub use ghosts::Ghosted;
 pub use record::Replay;
 pub use run::run;
 pub use sum::{dot, mean, norm, sum};
-pub use transport::{Arrival, Arrived, Expected, Incoming, Message, Outgoing, Parcel, Transport};
+pub use transport::{
+    Arrival, Arrived, Expected, Incoming, Message, Outgoing, Parcel, Room, Transport,
+};

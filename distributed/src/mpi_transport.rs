@@ -12,8 +12,9 @@
 
 use crate::communicator::{Launched, launched_ranks};
 use crate::error::require_rank;
+use crate::in_place::{Received, Sent};
 use crate::spare;
-use crate::transport::{Content, Part};
+use crate::transport::{Content, Space};
 use crate::{
     Arrival, Arrived, Communicator, Error, Expected, Incoming, Outgoing, Parcel, Transport,
 };
@@ -479,14 +480,16 @@ impl World {
         let mut receives = Vec::new();
         for Expected { from, tag, room } in incoming {
             require_rank(from, self.size)?;
-            let bytes = if is_host {
-                Bytes::Own(room.into_vec()?)
-            } else {
-                let mut bytes = self.on_host(device, room.len())?;
-                // An earlier copy from it to the device ends first.
-                bytes.as_mut_slice()?;
-                on_device.rooms.push(room);
-                Bytes::OfDevice(bytes)
+            let bytes = match room.0 {
+                Space::Part(part) => Bytes::Received(part),
+                Space::Buffer(room) if is_host => Bytes::Own(room.into_vec()?),
+                Space::Buffer(room) => {
+                    let mut bytes = self.on_host(device, room.len())?;
+                    // An earlier copy from it to the device ends first.
+                    bytes.as_mut_slice()?;
+                    on_device.rooms.push(room);
+                    Bytes::OfDevice(bytes)
+                }
             };
             receives.push(Receive {
                 tag: tag_of(tag)?,
@@ -501,7 +504,7 @@ impl World {
             let message = if is_host {
                 match bytes.0 {
                     Content::Buffer(bytes) => Bytes::Own(bytes.into_vec()?),
-                    Content::Part(part) => Bytes::InPlace(part),
+                    Content::Part(part) => Bytes::Sent(part),
                 }
             } else {
                 let bytes = bytes.into_buffer(device)?;
@@ -563,14 +566,14 @@ impl World {
                     arrived.messages[nth].copy_from_host(&bytes)?;
                     free.push(bytes);
                 }
-                Bytes::InPlace(_) => {}
+                Bytes::Sent(_) | Bytes::Received(_) => {}
             }
         }
         for bytes in sent {
             match bytes {
                 Bytes::Own(own) => arrived.spare.push(Buffer::from_vec(device, own)?),
                 Bytes::OfDevice(bytes) => free.push(bytes),
-                Bytes::InPlace(_) => {}
+                Bytes::Sent(_) | Bytes::Received(_) => {}
             }
         }
         free.drain(..free.len().saturating_sub(spare::MOST));
@@ -691,7 +694,7 @@ impl Transport for World {
         true
     }
 
-    fn sends_in_place(&self) -> bool {
+    fn is_in_place(&self) -> bool {
         true
     }
 
@@ -886,7 +889,9 @@ enum Bytes {
     /// Memory for copies to and from a device. No copy is under way while MPI uses it.
     OfDevice(HostBuffer<u8>),
     /// A part of a field, to be sent.
-    InPlace(Part),
+    Sent(Sent),
+    /// A part of a field that is received.
+    Received(Received),
 }
 
 impl Default for Bytes {
@@ -900,7 +905,8 @@ impl Bytes {
         match self {
             Self::Own(own) => own.len(),
             Self::OfDevice(bytes) => bytes.len(),
-            Self::InPlace(part) => part.as_slice().len(),
+            Self::Sent(part) => part.as_slice().len(),
+            Self::Received(part) => part.len(),
         }
     }
 
@@ -908,7 +914,8 @@ impl Bytes {
         match self {
             Self::Own(own) => Ok(own),
             Self::OfDevice(bytes) => Ok(bytes.as_slice()?),
-            Self::InPlace(part) => Ok(part.as_slice()),
+            Self::Sent(part) => Ok(part.as_slice()),
+            Self::Received(_) => unreachable!("such a part is not sent"),
         }
     }
 
@@ -916,7 +923,8 @@ impl Bytes {
         match self {
             Self::Own(own) => Ok(own),
             Self::OfDevice(bytes) => Ok(bytes.as_mut_slice()?),
-            Self::InPlace(_) => unreachable!("a message is received in its own memory"),
+            Self::Received(part) => Ok(part.as_mut_slice()),
+            Self::Sent(_) => unreachable!("such a part is not received"),
         }
     }
 }

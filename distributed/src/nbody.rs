@@ -186,7 +186,7 @@ impl<'a, T: Scalar> Plan<'a, T> {
             incoming.push(Expected {
                 from: peer,
                 tag: 0,
-                room: self.spare.take(device, share.len() * size)?,
+                room: self.spare.take(device, share.len() * size)?.into(),
             });
         }
         Ok(Gathering {

@@ -146,7 +146,8 @@ impl<S, const D: usize> Rims<S, D> {
         }
         let sides = &self.sides;
         let size = sent * size_of::<T>();
-        let arrival = ghosts.begin(communicator, &self.urgent, size, |neighbour| {
+        let mut given = Vec::new();
+        for neighbour in ghosts.neighbours() {
             let Some((rim, region)) = sides
                 .iter()
                 .find_map(|rim| Some((rim, rim.part_of(neighbour)?)))
@@ -155,8 +156,10 @@ impl<S, const D: usize> Rims<S, D> {
             };
             let bytes = ghosts.room(&self.urgent, size, &region)?;
             let bytes = pack(&rim.strip, sent, rim.extents, &region, bytes)?;
-            Ok(bytes.into())
-        })?;
+            let room = ghosts.room(&self.urgent, size, neighbour.ghosts())?;
+            given.push((bytes.into(), room.into()));
+        }
+        let arrival = ghosts.begin(communicator, &self.urgent, given)?;
         meanwhile(part)?;
         ghosts.finish(part, sent, arrival()?)
     }

@@ -1,6 +1,7 @@
 //! The transport between threads of one process.
 
 use crate::error::require_rank;
+use crate::transport::Space;
 use crate::{Arrival, Arrived, Error, Expected, Incoming, Outgoing, Parcel, Transport};
 use halo_gpu::{Device, DeviceKind, Sealed};
 use std::collections::{HashMap, VecDeque};
@@ -216,13 +217,18 @@ impl Transport for Thread {
             for Expected { from, tag, room } in incoming {
                 let mut parcel = self.fetch(Desk::parcels, from, Kind::Tagged(tag), deadline)?;
                 self.check_length(from, room.len(), parcel.len())?;
-                let mut room = room;
-                if device.kind() == DeviceKind::Cpu {
-                    messages.push(parcel.open()?.move_to(device)?);
-                    spare.push(room);
-                } else {
-                    room.view_mut(..)?.copy_from_sealed(&mut parcel)?;
-                    messages.push(room);
+                match room.0 {
+                    Space::Part(mut part) => {
+                        parcel.open()?.copy_to_slice(part.as_mut_slice())?;
+                    }
+                    Space::Buffer(room) if device.kind() == DeviceKind::Cpu => {
+                        messages.push(parcel.open()?.move_to(device)?);
+                        spare.push(room);
+                    }
+                    Space::Buffer(mut room) => {
+                        room.view_mut(..)?.copy_from_sealed(&mut parcel)?;
+                        messages.push(room);
+                    }
                 }
             }
             Ok(Arrived { messages, spare })

@@ -1,10 +1,8 @@
 //! [`Transport`]: how bytes move between ranks, and the types of its messages.
 
 use crate::Error;
-use halo_gpu::{Buffer, Device, Element};
-use std::fmt;
-use std::ops::Range;
-use std::sync::Arc;
+use crate::in_place::{Received, Sent};
+use halo_gpu::{Buffer, Device};
 use std::time::Duration;
 
 /// Bytes for another rank.
@@ -48,7 +46,7 @@ pub struct Message(pub(crate) Content);
 #[derive(Debug)]
 pub(crate) enum Content {
     Buffer(Buffer<u8>),
-    Part(Part),
+    Part(Sent),
 }
 
 impl From<Buffer<u8>> for Message {
@@ -57,27 +55,19 @@ impl From<Buffer<u8>> for Message {
     }
 }
 
-impl Message {
-    /// The message of these elements, to be sent from `field`. `None` if the field is shorter, or is
-    /// not on [`Device::cpu`].
-    pub(crate) fn part<T: Element>(
-        field: &Arc<InPlace<T>>,
-        elements: Range<usize>,
-    ) -> Option<Self> {
-        let size = size_of::<T>();
-        field.0.as_host_slice()?.get(elements.clone())?;
-        Some(Self(Content::Part(Part {
-            of: Arc::<InPlace<T>>::clone(field),
-            range: elements.start * size..elements.end * size,
-        })))
+impl From<Sent> for Message {
+    fn from(part: Sent) -> Self {
+        Self(Content::Part(part))
     }
+}
 
+impl Message {
     /// The number of bytes.
     #[cfg(feature = "mpi")]
     pub(crate) fn len(&self) -> usize {
         match &self.0 {
             Content::Buffer(bytes) => bytes.len(),
-            Content::Part(part) => part.range.len(),
+            Content::Part(part) => part.as_slice().len(),
         }
     }
 
@@ -94,31 +84,45 @@ impl Message {
     }
 }
 
-/// A part of a field on [`Device::cpu`]. Nothing writes the field while a part of it exists.
-pub(crate) struct Part {
-    of: Arc<dyn AsRef<[u8]> + Send + Sync>,
-    range: Range<usize>,
+/// Space for a message: a buffer of the device, or a part of a field in the memory of the host.
+#[derive(Debug)]
+pub struct Room(pub(crate) Space);
+
+#[derive(Debug)]
+pub(crate) enum Space {
+    Buffer(Buffer<u8>),
+    Part(Received),
 }
 
-impl Part {
-    pub(crate) fn as_slice(&self) -> &[u8] {
-        &(*self.of).as_ref()[self.range.clone()]
+impl From<Buffer<u8>> for Room {
+    fn from(bytes: Buffer<u8>) -> Self {
+        Self(Space::Buffer(bytes))
     }
 }
 
-impl fmt::Debug for Part {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Part").field(&self.range).finish()
+impl From<Received> for Room {
+    fn from(part: Received) -> Self {
+        Self(Space::Part(part))
     }
 }
 
-/// A field on [`Device::cpu`] that others may read.
-pub(crate) struct InPlace<T: Element>(pub(crate) Buffer<T>);
+impl Room {
+    /// The number of bytes.
+    pub(crate) fn len(&self) -> usize {
+        match &self.0 {
+            Space::Buffer(bytes) => bytes.len(),
+            Space::Part(part) => part.len(),
+        }
+    }
 
-impl<T: Element> AsRef<[u8]> for InPlace<T> {
-    fn as_ref(&self) -> &[u8] {
-        let elements = self.0.as_host_slice().unwrap_or_default();
-        bytemuck::cast_slice(elements)
+    /// The buffer. `None` for a part of a field, which a transport gets only if it works [in
+    /// place](Transport::is_in_place).
+    #[must_use]
+    pub fn into_buffer(self) -> Option<Buffer<u8>> {
+        match self.0 {
+            Space::Buffer(bytes) => Some(bytes),
+            Space::Part(_) => None,
+        }
     }
 }
 
@@ -130,7 +134,7 @@ pub struct Expected {
     /// The sender's tag.
     pub tag: u32,
     /// Space for the message, which must have the same length. The old contents are lost.
-    pub room: Buffer<u8>,
+    pub room: Room,
 }
 
 /// Waits for an exchange of device messages, and returns its result.
@@ -139,7 +143,7 @@ pub type Arrival<'a> = Box<dyn FnOnce() -> Result<Arrived, Error> + 'a>;
 /// The result of an exchange of device messages.
 #[derive(Debug)]
 pub struct Arrived {
-    /// The messages, in the order of the expected ones.
+    /// The messages, in the order of the expected ones, without those received in parts of fields.
     pub messages: Vec<Buffer<u8>>,
     /// Buffers that the exchange was given and no longer needs, with unspecified contents.
     pub spare: Vec<Buffer<u8>>,
@@ -178,9 +182,9 @@ pub trait Transport: Send {
         false
     }
 
-    /// Whether [`begin`](Self::begin) sends parts of fields on [`Device::cpu`] from where they are.
-    /// By default it does not, and gets copies of them.
-    fn sends_in_place(&self) -> bool {
+    /// Whether [`begin`](Self::begin) sends parts of fields on [`Device::cpu`] from where they are,
+    /// and receives others where they belong. By default it does not, and gets buffers alone.
+    fn is_in_place(&self) -> bool {
         false
     }
 

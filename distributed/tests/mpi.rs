@@ -291,7 +291,7 @@ fn parcels(
     let incoming = Expected {
         from: peer,
         tag: 0,
-        room: device.zeros(bytes[1])?,
+        room: device.zeros(bytes[1])?.into(),
     };
     Ok((vec![outgoing], vec![incoming]))
 }

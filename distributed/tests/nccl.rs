@@ -214,7 +214,7 @@ fn exchanges_between_gpus_do_not_wait() {
                 Ok(Expected {
                     from: peer,
                     tag,
-                    room: device.zeros(5)?,
+                    room: device.zeros(5)?.into(),
                 })
             };
             let outgoing = vec![parcel(0)?, parcel(1)?];

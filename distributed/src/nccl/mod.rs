@@ -24,6 +24,13 @@ struct Sent {
     bytes: Buffer<u8>,
 }
 
+/// A message that is expected.
+struct Awaited {
+    from: usize,
+    tag: u32,
+    room: Buffer<u8>,
+}
+
 /// The number of exchanges by which the host may be ahead of the device.
 const AHEAD: usize = 8;
 
@@ -236,7 +243,7 @@ impl Ring {
     fn group(
         &self,
         outgoing: &[Sent],
-        incoming: &[Expected],
+        incoming: &[Awaited],
         stream: *mut c_void,
     ) -> Result<Code, Error> {
         let (nccl, comm) = (self.nccl, self.there()?);
@@ -335,10 +342,17 @@ impl Transport for Ring {
             Ok(Sent { to, tag, bytes })
         });
         let sent: Vec<Sent> = sent.collect::<Result<_, Error>>()?;
+        let awaited = incoming.into_iter().map(|Expected { from, tag, room }| {
+            let Some(room) = room.into_buffer() else {
+                unreachable!("this transport does not work in place");
+            };
+            Awaited { from, tag, room }
+        });
+        let awaited: Vec<_> = awaited.collect();
         for buffer in sent
             .iter()
             .map(|it| &it.bytes)
-            .chain(incoming.iter().map(|it| &it.room))
+            .chain(awaited.iter().map(|it| &it.room))
         {
             device.require("a message", buffer)?;
         }
@@ -347,7 +361,7 @@ impl Transport for Ring {
         if !is_recording {
             self.wait_for_all_but(AHEAD, deadline)?;
         }
-        let group = device.with_cuda_stream(|stream| self.group(&sent, &incoming, stream))?;
+        let group = device.with_cuda_stream(|stream| self.group(&sent, &awaited, stream))?;
         let code = self.noted(group)?;
         // Only after the call has ended are the messages in the stream, before later work.
         self.done("ncclGroupEnd", code, deadline)?;
@@ -356,7 +370,7 @@ impl Transport for Ring {
         }
         Ok(Box::new(move || {
             Ok(Arrived {
-                messages: incoming.into_iter().map(|it| it.room).collect(),
+                messages: awaited.into_iter().map(|it| it.room).collect(),
                 spare: sent.into_iter().map(|it| it.bytes).collect(),
             })
         }))

@@ -176,7 +176,7 @@ fn messages_have_the_length_that_is_expected() {
             let expected = Expected {
                 from: peer,
                 tag: 0,
-                room: device.zeros(required)?,
+                room: device.zeros(required)?.into(),
             };
             communicator.begin(&device, vec![parcel], vec![expected])?().map(drop)
         });
