@@ -99,8 +99,8 @@ pub(crate) struct Bench {
     #[arg(long, value_enum, default_value = "slabs", requires = "ranks")]
     pub(crate) cut: Cut,
 
-    /// Whether plates and waves first compute what their neighbours need, and send it while they
-    /// compute the rest
+    /// Whether plates and waves first compute what their neighbours need and send it while they
+    /// compute the rest, and derivatives first compute what needs no messages
     #[arg(long, value_enum, default_value = "auto", requires = "ranks")]
     pub(crate) rims: Rims,
 

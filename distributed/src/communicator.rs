@@ -33,8 +33,8 @@ pub struct Communicator {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Ahead {
     /// Where it saves time. For points: on CUDA devices and in the emulator; on CPUs only among ranks
-    /// of several machines, and only if few more points are computed. For bodies: where messages
-    /// pass through the memory of the host or go to other machines.
+    /// of several machines, and only if few more points are computed, or none. For bodies: where
+    /// messages pass through the memory of the host or go to other machines.
     #[default]
     Auto,
     /// Wherever blocks are thick enough.
@@ -142,7 +142,8 @@ impl Communicator {
     /// computes the others, and the results have the same bits. The cost: along each axis that is
     /// cut, 6 w planes are computed twice, where w is the width of the ghost points.
     ///
-    /// `ahead` also decides whether a GPU sums over its rank's own bodies while the others arrive.
+    /// `ahead` also decides whether derivatives are computed in two parts, of which the first needs
+    /// no messages, and whether a GPU sums over its rank's own bodies while the others arrive.
     /// The cost: a second launch, which begins when the first has ended on all multiprocessors.
     ///
     /// ```

@@ -369,24 +369,23 @@ impl<const D: usize> Ghosts<D> {
         meanwhile: Option<impl FnOnce(&Buffer<T>) -> Result<(), Error>>,
     ) -> Result<(), Error> {
         let (device, size, extents) = (buffer.device().clone(), size_of::<T>(), self.extents());
-        let receives = meanwhile.is_none();
+        let is_read = meanwhile.is_some();
+        // The ghost points that are received in place.
         let place =
-            |neighbour: &Neighbour<D>| contiguous(extents, &neighbour.ghosts).filter(|_| receives);
+            |neighbour: &Neighbour<D>| contiguous(extents, &neighbour.ghosts).filter(|_| !is_read);
         // What is not contiguous goes through buffers.
-        let mut given = Vec::new();
-        for neighbour in &self.neighbours {
-            let message = match contiguous(extents, &neighbour.rim) {
-                Some(elements) => Err(elements),
-                None => {
-                    let bytes = self.room(&device, size, &neighbour.rim)?;
-                    Ok(pack(buffer, 1, extents, &neighbour.rim, bytes)?)
-                }
-            };
-            let room = match place(neighbour) {
+        let mut packed = Vec::new();
+        for Neighbour { rim, .. } in &self.neighbours {
+            packed.push(match contiguous(extents, rim) {
                 Some(_) => None,
-                None => Some(self.room(&device, size, &neighbour.ghosts)?),
-            };
-            given.push((message, room));
+                None => Some(pack(
+                    buffer,
+                    1,
+                    extents,
+                    rim,
+                    self.room(&device, size, rim)?,
+                )?),
+            });
         }
         let places = self.neighbours.iter().filter_map(place).collect();
         let field = InPlace::new(std::mem::replace(buffer, device.zeros(0)?), places);
@@ -394,24 +393,32 @@ impl<const D: usize> Ghosts<D> {
             unreachable!("the field is on the CPU, and a ghost point has one neighbour");
         };
         let mut received = field.take_received().into_iter();
-        let given = given.into_iter().map(|(message, room)| {
-            let message =
-                message.map_or_else(|it| field.sent(it).map(Message::from), |it| Some(it.into()));
-            let room = room.map_or_else(|| received.next().map(Room::from), |it| Some(it.into()));
-            match (message, room) {
-                (Some(message), Some(room)) => (message, room),
-                _ => unreachable!("each message has its part, and ghost points are not sent"),
+        let given = || -> Result<Vec<(Message, Room)>, Error> {
+            let mut given = Vec::new();
+            for (neighbour, packed) in self.neighbours.iter().zip(packed) {
+                let part = || field.sent(contiguous(extents, &neighbour.rim)?);
+                let message = match packed {
+                    Some(bytes) => bytes.into(),
+                    None => match part() {
+                        Some(part) => part.into(),
+                        None => unreachable!("the rank's own points are not received"),
+                    },
+                };
+                let room = match place(neighbour).and_then(|_| received.next()) {
+                    Some(part) => part.into(),
+                    None => self.room(&device, size, &neighbour.ghosts)?.into(),
+                };
+                given.push((message, room));
             }
+            Ok(given)
+        };
+        let arrived = given().and_then(|given| {
+            let arrival = self.begin(communicator, &device, given)?;
+            if let (Some(meanwhile), Some(field)) = (meanwhile, field.field()) {
+                meanwhile(field)?;
+            }
+            arrival()
         });
-        let given = given.collect();
-        let arrived = self
-            .begin(communicator, &device, given)
-            .and_then(|arrival| {
-                if let (Some(meanwhile), Some(field)) = (meanwhile, field.field()) {
-                    meanwhile(field)?;
-                }
-                arrival()
-            });
         *buffer = field.into_field()?;
         let others = self.neighbours.iter().filter(|it| place(it).is_none());
         self.unpack_all(others, buffer, 1, arrived?)
