@@ -46,7 +46,7 @@ template <typename T, int P> __device__ Points<T, P> load(const T* from)
     return points;
 }
 
-// The past field is overwritten, so it is not loaded as memory that nobody writes.
+// The past field is overwritten, so it must not be loaded as read-only memory.
 template <typename T, int P> __device__ Points<T, P> load_own(const T* from)
 {
     Points<T, P> points;

@@ -43,10 +43,11 @@ fn main() {
     }
 }
 
-/// If this is `here`, the CPU ports are compiled only for the vectors of the processor that builds
-/// them, instead of for all kinds of vectors, and panic on a processor without these. In a build
-/// without optimisation they are compiled for these vectors and for none; on another processor
-/// they are slow. The results always have the same bits.
+/// The environment variable that selects the vectors of the CPU ports. With `here` they are
+/// compiled only for the vectors of the building processor, and panic on a processor that lacks
+/// them. Otherwise an optimised build supports all kinds of vectors; an unoptimised one supports
+/// those of the building processor, and runs slow scalar code on processors that lack them. The
+/// results always have the same bits.
 const VECTORS: &str = "HALO_VECTORS";
 
 /// The best vectors that this processor has, if any.

@@ -49,8 +49,8 @@ fn for_each_kernel(what: &str, check: impl Fn(&'static Entry) + Sync) {
     for_each_in_parallel(what, names, |name| check(registry::entry(name).unwrap()));
 }
 
-/// The devices that run this kernel. The first, the emulator, deals out its blocks as the kernel
-/// needs, and verifies its launches or runs them once.
+/// The devices that run this kernel. The first is an emulator that schedules blocks as the kernel
+/// needs. It verifies its launches if `verify` is set, and otherwise runs them once.
 fn devices(entry: &Entry, verify: bool) -> Vec<Device> {
     let mut devices = kernel_devices();
     devices[0] = Device::emulator_with(EmulatorOptions {
@@ -69,7 +69,7 @@ fn options(entry: &Entry) -> EmulatorOptions {
     options
 }
 
-/// The first problem that the kernel takes in more than one block, if it takes one.
+/// The first problem for which the kernel has several blocks; if there is none, the last problem.
 fn typical(entry: &Entry) -> Problem {
     let problems = subject(entry).unwrap().problems(entry);
     let several = |problem: &&Problem| entry.geometry(problem).unwrap().grid[0] > 1;
@@ -122,8 +122,8 @@ fn the_committed_ptx_has_the_kernels_of_the_table_and_no_others() {
     });
 }
 
-/// The problems of the kernel's family on every device. The emulator verifies all launches where
-/// all cases run, and else those of one problem.
+/// Runs the problems of the kernel's family on every device. If all cases run, the emulator
+/// verifies all launches; otherwise it verifies those of one problem.
 #[test]
 fn every_kernel_gives_what_its_family_promises() {
     for_each_kernel("kernels", |entry| {
@@ -146,8 +146,8 @@ fn every_kernel_gives_what_its_family_promises() {
     });
 }
 
-/// All uses of the kernel for this problem, which must give what the family promises and leave the
-/// inputs alone.
+/// Runs all uses of the kernel for this problem. They must give what the family promises, and leave
+/// the inputs unchanged.
 fn promised(entry: &Entry, problem: &Problem, device: &Device) {
     let cases = cases(entry, problem);
     assert!(!cases.is_empty());

@@ -417,15 +417,15 @@ fn resident_blocks_give_the_bits_in(order: ThreadOrder, shape: Shape2, launches:
     }
 }
 
-/// Blocks with more rows than the halos of the blocks above and below: of the rows between, only the
-/// ends are in another block's halo. The emulator holds 128 blocks, which here are three columns.
+/// Blocks with more rows than the halos of the blocks above and below: of the rows in between, only
+/// the ends are in another block's halo. The emulator holds 128 blocks, here in three columns.
 #[test]
 fn resident_blocks_with_rows_between_their_halos_give_the_bits_of_single_ones() {
     resident_blocks_give_the_bits_in(ThreadOrder::Forward, Shape2::new(100, 720), 1);
 }
 
-/// In a random order the first blocks end before the last ones start. Each launch continues to count
-/// the exchanges of the previous one; otherwise blocks would take old words for new ones.
+/// In a random order the first blocks end before the last ones start. Each launch continues to
+/// count the exchanges of the previous one; otherwise blocks would take old words for new ones.
 #[test]
 fn resident_blocks_may_start_after_others_have_ended() {
     let orders = [

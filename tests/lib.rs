@@ -23,17 +23,16 @@ pub mod ptx;
 
 pub use halo_gpu::test_cases;
 
-/// Whether every kernel's launches are verified where a suite asks for it: they are, unless
-/// `HALO_TEST_VERIFY` is 0, which `cargo xtask mutate` sets to see quickly what a single run
-/// notices.
+/// Whether launches are verified in suites that ask for it: yes, unless `HALO_TEST_VERIFY` is 0.
+/// `cargo xtask mutate` sets it to 0, to see quickly what a single run notices.
 #[must_use]
 pub fn verify() -> bool {
     std::env::var_os("HALO_TEST_VERIFY").is_none_or(|value| value != "0")
 }
 
-/// The devices that run kernels: the emulator, and CUDA device 0 with the feature `gpu`. Where all
+/// The devices that run kernels: the emulator, and CUDA device 0 with the feature `gpu`. If all
 /// cases run ([`test_cases`]), the emulator repeats every launch in several thread orders and with
-/// several poisons and compares.
+/// several poisons, and compares the results.
 ///
 /// # Panics
 ///
@@ -190,7 +189,7 @@ bits! {
 #[track_caller]
 pub fn assert_same_bits<T: Bits, P: Display>(got: &[T], expected: &[T], at: impl Fn(usize) -> P) {
     assert_eq!(got.len(), expected.len(), "lengths differ");
-    // All bytes at once: without optimisation, one element after the other takes long.
+    // Compares all bytes at once: without optimisation, a loop over the elements is slow.
     if bytemuck::cast_slice::<T, u8>(got) == bytemuck::cast_slice::<T, u8>(expected) {
         return;
     }

@@ -474,9 +474,9 @@ fn own_bodies_attract_while_the_others_arrive() {
 
 #[test]
 fn little_memory_takes_rounds() {
-    // With memory for less than one row a round takes one distance, with memory for two rows it takes
-    // two. Three groups have the distances 0 and 1. Four groups also have distance 2, to the opposite
-    // group. Six groups are the fewest with distance 3.
+    // With memory for less than one row a round takes one distance, with memory for two rows it
+    // takes two. Three groups have the distances 0 and 1. Four groups also have distance 2, to the
+    // opposite group. Six groups are the fewest with distance 3.
     fn check<T: Scalar + Bits>(rng: &mut SmallRng) {
         let all = [(1540, 0), (1540, 2), (1030, 0), (1030, 2), (2561, 0)];
         for &(n, rows) in test_cases::either(&all[..2], &all) {
@@ -589,9 +589,9 @@ fn a_plan_is_for_its_bodies_and_can_be_used_again() {
 
 #[test]
 fn the_default_size() {
-    // 268 million interactions each of all there are on a GPU; elsewhere 17 million or 4, in f32 by
-    // both ports, the textbook's best kernel and the library's own, launched once, and by the
-    // faster port in f64.
+    // On a GPU, 268 million interactions by each implementation. Elsewhere 17 million, or 4 million
+    // if only some cases run: in f32 by both ports, the textbook's best kernel and the library's
+    // own, launched once, and in f64 by the faster port.
     fn check<T: Scalar + Bits>(cases: Vec<(Device, Implementation)>) {
         let on_a_gpu = cases.iter().any(|(it, _)| it.kind() == DeviceKind::Cuda);
         let n = if on_a_gpu {
@@ -726,7 +726,8 @@ fn leapfrog_conserves_energy_to_second_order() {
 
 #[test]
 fn energy_stays_bounded_in_a_long_integration() {
-    // Ten crossing times, or two and a half; a leapfrog's energy goes up and down and not away.
+    // Ten crossing times, or two and a half if only some cases run. The energy of a leapfrog
+    // oscillates but does not drift.
     fn check<T: Scalar + Bits>() {
         let gravity = Gravity::new(0.1).unwrap();
         let devices: Vec<Device> = devices()

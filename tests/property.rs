@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use std::ops::Range;
 
-/// So many cases, or a third of them where some run. Failures are printed, and not stored in a file.
+/// This many cases, or a third if only some run. Failures are printed, and not stored in a file.
 #[must_use]
 pub fn cases(cases: u32) -> ProptestConfig {
     ProptestConfig {

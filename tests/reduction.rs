@@ -387,9 +387,9 @@ fn the_hosts_part_adds_floats_in_f64_and_wraps_integers() {
 
 #[test]
 fn the_default_problem_is_solved() {
-    // 2²⁴ elements, blocks of 128. The emulator takes a while for one thread per
-    // element, so there the kernels with four are enough, and each launch runs once. Of some cases
-    // they are a sixteenth.
+    // 2²⁴ elements, or a sixteenth if only some cases run, in blocks of 128. The emulator is slow
+    // with one thread per element, so it runs only a kernel with four elements per thread, and each
+    // launch once.
     let n = 1 << test_cases::either(20, 24);
     let mut rng = rng();
     let integers = i32::random(&mut rng, n);

@@ -110,7 +110,7 @@ halo_stencil::stencil! {
     pub program3_f64: Program<f64, 3>, f64, (a, b, c) -> (x, y)
 }
 
-/// The same with a past that is overwritten, of both results.
+/// The same program, whose results are both written over their past.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct Over<T, const D: usize> {
@@ -131,7 +131,8 @@ impl<T: Real, const D: usize> PointUpdate<T, 5, 2> for Over<T, D> {
     }
 }
 
-/// The same, of so few values that a pass on the CPU looks them up once, and of `R` points along x.
+/// The same with few values, so that a pass on the CPU looks them up once, and a radius of `R`
+/// along x.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct Few<T, const D: usize, const R: usize> {
@@ -201,14 +202,14 @@ mod within {
 }
 use within::{region2_f32, region2_f64, region3_f32, region3_f64};
 
-/// A program that reads at these offsets alone, each of them a constant of the update.
+/// A program that reads only at the offsets of [`CONSTANTS`], which are constants of the update.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct Constant<T, const D: usize> {
     program: Program<T, D>,
 }
 
-/// Of so few rows in the plane that they are loaded before the arithmetic.
+/// So few rows in the plane that they are loaded before the arithmetic.
 const REACH_CONSTANT: [Reach; 3] = [Reach::star(2), Reach::cube(1), Reach::axes([3, 1, 1])];
 
 macro_rules! constants {
@@ -447,8 +448,8 @@ fn space([nx, ny, nz]: [usize; 3]) -> Grid3 {
     Grid3::new(Shape3::new(nx, ny, nz), [1.0; 3]).unwrap()
 }
 
-/// Some steps of a random program that overwrites its past, on all devices: all in a run, the first
-/// of them also by a plan, with points that are held.
+/// Checks some steps of a random program that overwrites its past, on these devices: all in a run,
+/// which may hold a point, and the first one also by itself.
 macro_rules! check_over {
     ($name:ident, $make:expr, $reach:expr, $real:ident, $d:literal, $grid:expr) => {
         fn $name(rng: &mut impl Rng, extents: [usize; 3], devices: &[Device]) {
@@ -565,7 +566,7 @@ fn random_formulas_over_their_past_have_the_bits_of_an_interpreter() {
             _ => few_in_space_f32(&mut rng, extents, devices),
         }
     }
-    // Several pieces of a pass, and rows of all kinds of places in a line of the cache.
+    // Passes of several pieces, and rows that begin at all kinds of places in a cache line.
     let on_cpu = &devices[..1];
     over_in_plane_f32(&mut rng, [501, 150, 1], on_cpu);
     few_in_plane_f64(&mut rng, [83, 900, 1], on_cpu);
@@ -671,7 +672,7 @@ macro_rules! check_region {
             let mut results = [new(), new()];
             let [x, y] = &mut results;
             let args = $kernel::args(&a, &b, &c, x, y, layout, program, region);
-            // SAFETY: all fields are other buffers on the device, with the points of the layout;
+            // SAFETY: all fields are distinct buffers on the device, with the points of the layout;
             // the blocks are those for it, and the region lies in it.
             unsafe { launch::<$kernel>(&device, &config, args) }.unwrap();
             for (result, expected) in results.iter().zip(&expected) {
@@ -883,7 +884,7 @@ impl PointUpdate<f32, 1, 1> for TooFar {
     }
 }
 
-/// Overwrites its past, which it reads beside the point.
+/// Overwrites its past, but reads it beside the point.
 #[derive(Debug, Clone, Copy)]
 struct WidePast;
 
@@ -1050,7 +1051,7 @@ where
     for device in devices() {
         let start = || stencil.start(&device, [&mode, &mode]).unwrap();
         let (mut recorded, mut plain) = (start(), start());
-        // Three fields change places, or two: after as many steps each is where it was.
+        // Three fields change places, or two: after that many steps each is back in its place.
         let steps = if OVER { 2 } else { 3 };
         let mut replay = device.record(1, || recorded.steps(steps)).unwrap();
         (0..3).for_each(|_| replay.run().unwrap());

@@ -231,8 +231,9 @@ fn wrong_parameters_are_refused() {
     }
 }
 
-/// The past field is memory that the kernel writes, so its loads are not those for memory that
-/// nobody writes: one of a number, and two of a vector, in marches inside the field and at its rim.
+/// The kernel writes the past field, so it must not load it as read-only memory. It has three
+/// ordinary loads: one of a number, and two of a vector, in marches inside the field and at its
+/// rim.
 #[test]
 fn only_the_past_field_is_loaded_by_loads_of_written_memory() {
     let kernels = registry::family("wave3d").unwrap().kernels;

@@ -1,4 +1,4 @@
-//! What a row is compared with.
+//! Baselines: what a row is compared with.
 
 use super::check::Check;
 use super::error::Error;
@@ -19,7 +19,7 @@ pub(super) trait Baseline {
     fn check(&mut self, row: &mut dyn Prepared) -> Result<Check, Error>;
     /// As [`Prepared::launch`].
     fn launch(&mut self, row: &mut dyn Prepared) -> Result<(), halo_gpu::Error>;
-    /// The way that its check has chosen, where there are several.
+    /// The way that its check has chosen, if there are several.
     fn how(&self) -> Option<String> {
         None
     }

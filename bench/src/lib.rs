@@ -1,13 +1,13 @@
 //! The benchmark: every kernel checked, then timed. `cargo xtask bench` builds and runs it;
 //! copied to another machine, the program runs there without cargo.
 //!
-//! `row` says what a row is. `rows` has those of each family, a file per family; a kernel without a
-//! description there has the row of its case. The table of kernels says which kernels have a row,
-//! and in which order. Everything else is common to all: `run` chooses the device and goes through
-//! the rows, `measure` checks and times one, in turns with its baselines (`baselines`, `cub` and,
-//! for the CPU, `cpp`) and the machine's limits. The result of a run is a record, which the crate
-//! `halo-report` shows in every form and `sink` writes. Runs over several ranks have records of
-//! another kind, see `scaling`.
+//! `row` says what a row is. `rows` has the rows of each family, one file per family; a kernel that
+//! is not described there has the row of its case. The table of kernels says which kernels have a
+//! row, and in which order. Everything else is common to all: `run` chooses the device and goes
+//! through the rows, `measure` checks and times one, in turns with its baselines (`baselines`,
+//! `cub` and, for the CPU, `cpp`) and the machine's limits. The result of a run is a record, which
+//! the crate `halo-report` shows in every form and `sink` writes. Runs over several ranks have
+//! records of another kind, see `scaling`.
 
 mod baseline;
 mod baselines;

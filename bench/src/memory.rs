@@ -1,11 +1,11 @@
-//! Memory of the host: its lack is an error.
+//! Allocates host memory; if there is not enough, it returns an error.
 
 use super::error::Error;
 
 /// An empty vector with room for `len` elements; an error if there is not enough memory.
 ///
-/// Unlike the library's own memory it does not ask for huge pages: what is measured for comparison
-/// has its arrays in the pages that the allocator gives.
+/// Unlike the library, it does not ask for huge pages: baselines have their arrays in the pages
+/// that the allocator gives.
 pub(super) fn reserve<T>(len: usize) -> Result<Vec<T>, Error> {
     let mut values = Vec::new();
     values

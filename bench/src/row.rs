@@ -18,8 +18,8 @@ pub(super) struct Family {
     pub(super) plan: fn(&Device, Option<&Size>) -> Result<Plan, Error>,
     /// The sizes for comparisons on a GPU, smallest first, as `--size` takes them.
     pub(super) sizes: &'static [&'static str],
-    /// The sizes on the CPU, likewise; without any, the family's own. The quick run takes the
-    /// first. Sizes larger than the caches show the limit of memory.
+    /// The sizes on the CPU, likewise; if there are none, the family's own size. The quick run
+    /// takes the first. Sizes larger than the caches show the limit of memory.
     pub(super) cpu_sizes: &'static [&'static str],
     /// The sizes for comparisons on the CPU, likewise.
     pub(super) cpu_comparison: &'static [&'static str],
@@ -40,11 +40,11 @@ pub(super) struct Plan {
     pub(super) rows: Vec<Box<dyn Row>>,
     /// Kernels that are not run at this size, and why.
     pub(super) left_out: Vec<LeftOut>,
-    /// Why a kernel cannot take the size: an error where the user asked for just this size.
+    /// Why a kernel cannot take the size. It is an error if the user asked for just this size.
     pub(super) refused: Option<Error>,
 }
 
-/// The work of a launch that computes so many points, whose rate is its bandwidth.
+/// The work of a launch that computes this many points; its rate is given as bandwidth.
 pub(super) fn points(cost: Cost, points: usize) -> Work {
     Work {
         bytes: cost.bytes,
@@ -69,8 +69,8 @@ pub(super) trait Row {
     }
     /// The work of one launch.
     fn work(&self) -> Work;
-    /// Kernels of the family's CUDA C++ that do the same. The one with the row's own name is always
-    /// looked for, and not in this list.
+    /// Kernels of the family's CUDA C++ that do the same. The kernel with the row's own name is
+    /// always used, and is not in this list.
     fn stand_ins(&self) -> &'static [StandIn] {
         &[]
     }

@@ -202,7 +202,7 @@ fn run_family(
     })
 }
 
-/// The sizes at which this family is run; `None`: its own.
+/// The sizes at which this family is run; `None` is its own size.
 fn sizes(
     family: Option<&Family>,
     kind: DeviceKind,

@@ -30,7 +30,7 @@ pub enum Command {
     ///
     /// Each argument is one of
     ///   3.0_f32                 a value, written as in Rust
-    ///   f32:1000                1000 random numbers in [0, 1) (of whole ones: in [0, 100)), for a
+    ///   f32:1000                1000 random numbers in [0, 1), or integers in [0, 100), for a
     ///                           parameter that is read
     ///   f32:1000=1.5            1000 times this value
     ///   out:f32:1000            unwritten memory, for a parameter that is written

@@ -32,9 +32,9 @@ pub struct Communicator {
 /// When a rank computes while messages are under way: see [`Communicator::with_rims`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Ahead {
-    /// Where it saves time. For points: on CUDA devices and in the emulator; on CPUs only among ranks
-    /// of several machines, and only if few more points are computed, or none. For bodies: where
-    /// messages pass through the memory of the host or go to other machines.
+    /// Where it saves time. For points: on CUDA devices and in the emulator; on CPUs only among
+    /// ranks of several machines, and only if at most a few points are computed twice. For bodies:
+    /// where messages pass through the memory of the host or go to other machines.
     #[default]
     Auto,
     /// Wherever blocks are thick enough.
@@ -403,7 +403,7 @@ impl Communicator {
         self.agree_and_gather(what, own, 0).map(drop)
     }
 
-    /// The same. Each rank also sends a number, and gets the numbers of all ranks.
+    /// As [`agree`](Self::agree). Each rank also sends a number, and gets the numbers of all ranks.
     pub(crate) fn agree_and_gather(
         &self,
         what: &'static str,

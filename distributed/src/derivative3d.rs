@@ -10,10 +10,11 @@ const OPERATION: &str = "derivatives over ranks";
 /// [`FiniteDifferences3d`] on fields that several ranks share: [`halo_gpu::derivative3d::Plan`]
 /// over several devices, with the bits of one.
 ///
-/// Each call first updates the ghost points of the fields that it reads. If only z is cut, points
-/// whose stencils need no ghost points are computed meanwhile: always on a GPU, on a CPU if the
-/// messages go to other machines ([`Communicator::with_rims`]). Only a rank's own points are
-/// computed; along z the ghost points of results keep their values.
+/// Each call updates the ghost points of the fields that it reads. If only z is cut, a rank
+/// computes the planes that need no ghost points during the messages: by default on a GPU and in
+/// the emulator, and on a CPU if the ranks are on several machines ([`Communicator::with_rims`]).
+/// A rank computes its own planes only: along z the ghost points of results keep their values,
+/// along x and y their values are unspecified.
 ///
 /// ```
 /// use halo_distributed::{Decomposition, Error, Ghosted, derivative3d};
@@ -48,7 +49,7 @@ pub struct Plan<'a, T: Scalar> {
     layout: Layout,
     /// Computes all planes of the rank's own points.
     own: derivative3d::Plan<T>,
-    /// The same in parts, if messages overlap with computation.
+    /// Computes the same planes in parts, some of them during the messages. Only if z alone is cut.
     apart: Option<Apart<T>>,
     /// Whether messages overlap with derivatives along axes that are not cut.
     ahead: bool,
@@ -83,52 +84,34 @@ impl<'a, T: Scalar> Plan<'a, T> {
         differences: &FiniteDifferences3d<T>,
         part: &Ghosted<T, 3>,
     ) -> Result<Self, Error> {
-        let of_part = of_part(communicator, differences, part)?;
-        let device = part.buffer().device();
-        let wanted = match communicator.rims() {
+        let grid = (differences.grid(), differences.accuracy());
+        communicator.agree("the grid", &grid)?;
+        let kind = part.buffer().device().kind();
+        let ahead = match communicator.rims() {
             Ahead::Never => false,
             Ahead::Always => true,
-            Ahead::Auto => device.kind() != DeviceKind::Cpu || communicator.is_across_machines(),
+            Ahead::Auto => kind != DeviceKind::Cpu || communicator.is_across_machines(),
         };
-        communicator.agree("whether inner points are computed ahead", &wanted)?;
-        let ([x, y, [below, above]], nz) = (part.ghosts(), of_part.shape().nz);
-        let radius = differences.radius();
-        let own = below..nz - above;
-        let plan = |planes| of_part.plan_of_planes(device, planes);
-        // The first plane that needs no ghost points, and the one after the last.
-        let low = own.start + if below > 0 { radius } else { 0 };
-        let high = own.end.saturating_sub(if above > 0 { radius } else { 0 });
-        let only_z = [x, y] == [[0; 2]; 2] && [below, above] != [0; 2];
-        let apart = if wanted && only_z && low < high {
-            let outer = [own.start..low, high..own.end].into_iter();
-            Some(Apart {
-                inner: plan(low..high)?,
-                outer: outer
-                    .filter(|planes| !planes.is_empty())
-                    .map(plan)
-                    .collect::<Result<_, _>>()?,
-            })
-        } else {
-            None
-        };
+        communicator.agree("whether inner points are computed ahead", &ahead)?;
+        let (own, apart) = communicator.together(plans(differences, part, ahead))?;
         Ok(Self {
             communicator,
             layout: (*part.decomposition(), part.width()),
-            own: plan(own)?,
+            own,
             apart,
-            ahead: wanted,
+            ahead,
         })
     }
 
-    /// The plan of this rank's own points, along z without ghost points. It computes on buffers
-    /// whose ghost points are up to date already.
+    /// The plan of this rank's own planes, without the ghost planes along z. It exchanges nothing:
+    /// the ghost points of the buffers that it reads must be up to date.
     #[must_use]
     pub const fn of_part(&self) -> &derivative3d::Plan<T> {
         &self.own
     }
 
-    /// As [`halo_gpu::derivative3d::Plan::derivative`]. A derivative along an axis that is not cut
-    /// needs no ghost points, but updates them.
+    /// As [`halo_gpu::derivative3d::Plan::derivative`]. The call updates the ghost points of `f`
+    /// even if the axis is not cut, and the derivative needs none.
     ///
     /// # Errors
     ///
@@ -238,8 +221,8 @@ impl<'a, T: Scalar> Plan<'a, T> {
         self.each([f], |plan, [f]| plan.laplacian(f, laplacian.buffer_mut()))
     }
 
-    /// Updates the ghost points of the fields and computes: with the plan of all planes afterwards,
-    /// or with that of the inner planes during the messages of the last field.
+    /// Updates the ghost points of the fields, and computes: all planes after the messages, or the
+    /// inner planes during the messages of the last field and the outer planes after them.
     fn each<const N: usize>(
         &self,
         mut fields: [&mut Ghosted<T, 3>; N],
@@ -264,18 +247,23 @@ impl<'a, T: Scalar> Plan<'a, T> {
         Ok(())
     }
 
-    /// Returns an error for a field whose layout is not that of the plan.
+    /// Returns an error for a field with another layout or another device than the plan's, before
+    /// messages are sent.
     fn require<const N: usize>(&self, fields: [&Ghosted<T, 3>; N]) -> Result<(), Error> {
-        let layout = |field: &Ghosted<T, 3>| (*field.decomposition(), field.width());
-        match fields.into_iter().map(layout).find(|it| *it != self.layout) {
-            None => Ok(()),
-            Some(given) => Err(Error::InvalidParameter {
-                operation: OPERATION,
-                parameter: "the decomposition and the width of the ghosts of a field",
-                given: format!("{given:?}"),
-                required: format!("{:?}, those of the plan", self.layout),
-            }),
+        for field in fields {
+            let given = (*field.decomposition(), field.width());
+            if given != self.layout {
+                return Err(Error::InvalidParameter {
+                    operation: OPERATION,
+                    parameter: "the decomposition and the width of the ghosts of a field",
+                    given: format!("{given:?}"),
+                    required: format!("{:?}, those of the plan", self.layout),
+                });
+            }
+            field.require_points()?;
+            self.own.device().require(OPERATION, field.buffer())?;
         }
+        Ok(())
     }
 }
 
@@ -287,14 +275,41 @@ fn with<'f, T: Scalar, const N: usize>(
     std::array::from_fn(|n| fields.get(n).map_or(last, |field| field.buffer()))
 }
 
+/// The plan of a rank's own planes, and, if only z is cut and inner points are computed `ahead`, the
+/// plans of their parts.
+fn plans<T: Scalar>(
+    differences: &FiniteDifferences3d<T>,
+    part: &Ghosted<T, 3>,
+    ahead: bool,
+) -> Result<(derivative3d::Plan<T>, Option<Apart<T>>), Error> {
+    let of_part = of_part(differences, part)?;
+    let plan = |planes| of_part.plan_of_planes(part.buffer().device(), planes);
+    let ([x, y, [below, above]], nz) = (part.ghosts(), of_part.shape().nz);
+    let own = below..nz - above;
+    // The first plane that needs no ghost points, and the one after the last.
+    let radius = differences.radius();
+    let low = own.start + if below > 0 { radius } else { 0 };
+    let high = own.end - if above > 0 { radius } else { 0 };
+    let only_z = [x, y] == [[0; 2]; 2] && [below, above] != [0; 2];
+    let apart = if ahead && only_z && low < high {
+        let outer = [own.start..low, high..own.end].into_iter();
+        let outer = outer.filter(|planes| !planes.is_empty()).map(plan);
+        Some(Apart {
+            inner: plan(low..high)?,
+            outer: outer.collect::<Result<_, _>>()?,
+        })
+    } else {
+        None
+    };
+    Ok((plan(own)?, apart))
+}
+
 /// The derivatives on the grid that a part forms, ghost points included.
 fn of_part<T: Scalar>(
-    communicator: &Communicator,
     differences: &FiniteDifferences3d<T>,
     part: &Ghosted<T, 3>,
 ) -> Result<FiniteDifferences3d<T>, Error> {
     let grid = differences.grid();
-    communicator.agree("the grid", &(grid, differences.accuracy()))?;
     let invalid = |parameter, given: String, required| {
         Err(Error::InvalidParameter {
             operation: OPERATION,
@@ -334,8 +349,8 @@ fn of_part<T: Scalar>(
             let required = format!("periodic along {axis} if and only if the grid is");
             return invalid("the decomposition", format!("{cut:?}"), required);
         }
-        // A part has the grid's boundary only at the grid's own ends. At cuts it has ghost points,
-        // and only their results depend on the boundary that is set there.
+        // A part has the grid's boundary only at the grid's own ends. At cuts it has ghost points:
+        // only results at ghost points depend on the boundary that is set there.
         let boundary = match boundary {
             Boundary::Periodic if is_cut => Boundary::Dirichlet(0.0),
             own => own,

@@ -138,8 +138,10 @@ impl<T: Element, const D: usize> Ghosted<T, D> {
     ///
     /// # Errors
     ///
-    /// As [`Transport::exchange`](crate::Transport::exchange); [`Error::Device`].
+    /// As [`Transport::exchange`](crate::Transport::exchange); [`Error::Device`]. After an error
+    /// the values of the ghost points are unspecified.
     pub fn exchange(&mut self, communicator: &Communicator) -> Result<(), Error> {
+        self.require_points()?;
         let buffer = &mut self.buffer;
         if buffer.device().kind() == DeviceKind::Cpu && communicator.is_in_place() {
             let nothing = None::<fn(&Buffer<T>) -> Result<(), Error>>;
@@ -179,8 +181,23 @@ impl<T: Element, const D: usize> Ghosted<T, D> {
         communicator: &Communicator,
         meanwhile: impl FnOnce(&Buffer<T>) -> Result<(), Error>,
     ) -> Result<(), Error> {
+        self.require_points()?;
         let buffer = &mut self.buffer;
         self.ghosts.exchange_beside(communicator, buffer, meanwhile)
+    }
+
+    /// Returns an error if the buffer was replaced by one of another length.
+    pub(crate) fn require_points(&self) -> Result<(), Error> {
+        let points: usize = self.extents().iter().product();
+        if self.buffer.len() == points {
+            return Ok(());
+        }
+        Err(Error::InvalidParameter {
+            operation: "a field with ghost points",
+            parameter: "the length of the buffer",
+            given: self.buffer.len().to_string(),
+            required: format!("{points}, the points of {:?}", self.extents()),
+        })
     }
 
     /// The rank's own points, the first axis fastest.
@@ -360,8 +377,9 @@ impl<const D: usize> Ghosts<D> {
         self.exchange_by(communicator, &device, (fields, count), |_| Ok(()))
     }
 
-    /// As [`Ghosted::exchange_beside`] on the CPU: contiguous points are sent from the field, and
-    /// without `meanwhile` received into it.
+    /// As [`Ghosted::exchange_beside`], on the CPU: contiguous points are sent from the field
+    /// itself. Without `meanwhile`, which reads the field, contiguous ghost points are received
+    /// into it.
     fn exchange_in_place<T: Element>(
         &self,
         communicator: &Communicator,
@@ -373,7 +391,7 @@ impl<const D: usize> Ghosts<D> {
         // The ghost points that are received in place.
         let place =
             |neighbour: &Neighbour<D>| contiguous(extents, &neighbour.ghosts).filter(|_| !is_read);
-        // What is not contiguous goes through buffers.
+        // Points that are not contiguous go through buffers.
         let mut packed = Vec::new();
         for Neighbour { rim, .. } in &self.neighbours {
             packed.push(match contiguous(extents, rim) {
@@ -388,12 +406,11 @@ impl<const D: usize> Ghosts<D> {
             });
         }
         let places = self.neighbours.iter().filter_map(place).collect();
-        let field = InPlace::new(std::mem::replace(buffer, device.zeros(0)?), places);
-        let Ok(mut field) = field else {
+        let Some(mut field) = InPlace::new(buffer, places)? else {
             unreachable!("the field is on the CPU, and a ghost point has one neighbour");
         };
         let mut received = field.take_received().into_iter();
-        let given = || -> Result<Vec<(Message, Room)>, Error> {
+        let give = || -> Result<Vec<(Message, Room)>, Error> {
             let mut given = Vec::new();
             for (neighbour, packed) in self.neighbours.iter().zip(packed) {
                 let part = || field.sent(contiguous(extents, &neighbour.rim)?);
@@ -412,14 +429,16 @@ impl<const D: usize> Ghosts<D> {
             }
             Ok(given)
         };
-        let arrived = given().and_then(|given| {
+        let given = give();
+        drop(received);
+        let arrived = given.and_then(|given| {
             let arrival = self.begin(communicator, &device, given)?;
             if let (Some(meanwhile), Some(field)) = (meanwhile, field.field()) {
                 meanwhile(field)?;
             }
             arrival()
         });
-        *buffer = field.into_field()?;
+        field.put_back()?;
         let others = self.neighbours.iter().filter(|it| place(it).is_none());
         self.unpack_all(others, buffer, 1, arrived?)
     }
@@ -471,8 +490,8 @@ impl<const D: usize> Ghosts<D> {
         self.finish(fields, count, arrival()?)
     }
 
-    /// Begins to exchange messages, given with the space for the answer in the order of the
-    /// neighbours.
+    /// Begins to exchange messages. `given` has, for each neighbour in order, the message to it and
+    /// the space for the message from it.
     pub(crate) fn begin<'a>(
         &self,
         communicator: &'a Communicator,
@@ -739,15 +758,15 @@ mod tests {
     use std::sync::{Arc, Mutex};
     use std::time::Duration;
 
-    /// What an exchange that fails keeps.
+    /// The parts that a failed exchange keeps.
     type Kept = Arc<Mutex<(Vec<Sent>, Vec<Received>)>>;
 
-    /// Ranks that are threads, and that get parts of fields.
+    /// A transport between threads that accepts parts of fields.
     struct OfField {
         thread: Thread,
         /// Whether each message was sent from the field, and received into it.
         parts: Arc<Mutex<Vec<[bool; 2]>>>,
-        /// If given, exchanges fail, and the parts stay here.
+        /// If given, every exchange fails, and its parts stay here.
         kept: Option<Kept>,
     }
 
@@ -858,7 +877,7 @@ mod tests {
                 })?;
                 assert_eq!(beside.map(|values| values.len()), Some(once.len()));
                 assert_eq!(field.buffer().to_vec()?, once);
-                // Every point, ghost points too, has the value of its place on the ring.
+                // Every point, ghost points included, has the value of its place on the torus.
                 let ([nx, _], [ny, along]) = (field.extents(), cut.points());
                 let start = field.block().start;
                 for (at, &found) in once.iter().enumerate() {
@@ -876,7 +895,7 @@ mod tests {
         };
         let ring = |parts| Decomposition::new([6, 7], parts)?.periodic(0)?.periodic(1);
         let parts = exchange(ring([1, 2]).expect("a cut"));
-        // A field that is read meanwhile receives nothing.
+        // A field that is read meanwhile receives nothing in place.
         let count = |of: [bool; 2]| parts.iter().filter(|it| **it == of).count();
         assert_eq!(
             (parts.len(), count([true, true]), count([true, false])),

@@ -1,18 +1,21 @@
-//! Parts of a field in the memory of the host that are messages: sent from where they are, and
-//! received where they belong.
+//! [`InPlace`]: sends parts of a field in host memory from the field itself, and receives messages
+//! into other parts of it, without buffers in between.
 
-use halo_gpu::{Buffer, Device, Element, allocation};
+use halo_gpu::{Buffer, Element, allocation};
 use std::fmt;
 use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// A field on [`Device::cpu`] of which messages are parts.
-pub(crate) struct InPlace<T: Element> {
-    owner: Arc<Owner<T>>,
+/// The field of a buffer in host memory, parts of which are sent and received as messages. The
+/// buffer is empty meanwhile, and has the field again when this value is dropped.
+pub(crate) struct InPlace<'b, T: Element> {
+    buffer: &'b mut Buffer<T>,
+    /// `None` once the buffer has the field again.
+    owner: Option<Arc<Owner<T>>>,
     /// The elements that messages are received into; no two ranges overlap.
     received: Vec<Range<usize>>,
-    /// Whether they have been taken.
+    /// Whether the received parts have been taken.
     is_taken: bool,
 }
 
@@ -22,13 +25,13 @@ struct Owner<T: Element> {
     start: NonNull<T>,
 }
 
-// SAFETY: the pointer itself gives no access to the elements. Parts do, and what they say of their
-// access holds on all threads.
+// SAFETY: the pointer alone gives no access to the elements. Only the parts do, and their SAFETY
+// comments hold on every thread. The last part may drop the buffer on another thread: it is `Send`.
 unsafe impl<T: Element> Send for Owner<T> where Buffer<T>: Send {}
-// SAFETY: as above.
-unsafe impl<T: Element> Sync for Owner<T> where Buffer<T>: Sync {}
+// SAFETY: as above. `InPlace::field` may lend the buffer to several threads: a `Buffer` is `Sync`.
+unsafe impl<T: Element> Sync for Owner<T> where Buffer<T>: Send + Sync {}
 
-/// The owner of a part's elements, of any type.
+/// An [`Owner`] of elements of any type. A part holds it, so that its elements stay allocated.
 trait Keep: Send + Sync {}
 
 impl<T: Element> Keep for Owner<T> {}
@@ -40,20 +43,26 @@ struct Bytes {
     len: usize,
 }
 
-// SAFETY: as for `Owner`.
+// SAFETY: any thread may drop the owner, and the pointer alone gives no access to the elements.
 unsafe impl Send for Bytes {}
 
-/// A part that is sent. Nothing writes it while it exists.
+/// A part to send. Nothing writes its elements while it exists.
 pub(crate) struct Sent(Bytes);
 
-/// A part that is received. Nothing else reads or writes it while it exists.
+/// A part to receive into. Nothing else reads or writes its elements while it exists.
 pub(crate) struct Received(Bytes);
 
 impl Sent {
+    /// The number of bytes.
+    pub(crate) const fn len(&self) -> usize {
+        self.0.len
+    }
+
     pub(crate) fn as_slice(&self) -> &[u8] {
         let Bytes { start, len, .. } = self.0;
-        // SAFETY: the owner keeps the elements, which have no padding. `InPlace` gives nobody
-        // access to write them: no received part overlaps them, and it lends the field for reading.
+        // SAFETY: the owner keeps the elements, which have no padding. Nobody can write them: no
+        // received part overlaps them, and `InPlace` lends the field for reading only, and returns
+        // it only when no part is left.
         unsafe { std::slice::from_raw_parts(start.as_ptr(), len) }
     }
 }
@@ -66,99 +75,130 @@ impl Received {
 
     pub(crate) fn as_mut_slice(&mut self) -> &mut [u8] {
         let Bytes { start, len, .. } = self.0;
-        // SAFETY: the owner keeps the elements, for which all bytes are valid. `InPlace` gives
-        // nobody else access to them: no other part overlaps them, and it does not lend a field
-        // with received parts.
+        // SAFETY: the owner keeps the elements, for which all bit patterns are valid. Nobody else
+        // has access to them: no other part overlaps them, and `InPlace` neither lends a field with
+        // received parts nor returns it before all parts are dropped.
         unsafe { std::slice::from_raw_parts_mut(start.as_ptr(), len) }
     }
 }
 
-impl<T: Element> InPlace<T> {
-    /// A field of which these elements are received. It is returned as it is if it is not on
-    /// [`Device::cpu`], or if the ranges overlap or exceed the field.
+impl<'b, T: Element> InPlace<'b, T> {
+    /// Takes the field of a buffer, and the ranges of its elements that messages are received into.
+    /// `None`, and the buffer keeps its field, if it is not in host memory, or if the ranges overlap
+    /// or exceed it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::zeros`](halo_gpu::Device::zeros), for no elements.
     pub(crate) fn new(
-        mut field: Buffer<T>,
+        buffer: &'b mut Buffer<T>,
         received: Vec<Range<usize>>,
-    ) -> Result<Self, Buffer<T>> {
+    ) -> Result<Option<Self>, halo_gpu::Error> {
         let fit = received.iter().enumerate().all(|(n, range)| {
-            is_in(range, field.len()) && received[..n].iter().all(|other| are_apart(range, other))
+            is_in(range, buffer.len()) && received[..n].iter().all(|other| are_apart(range, other))
         });
-        let start = field.as_host_mut_slice().map(<[T]>::as_mut_ptr);
-        match start.and_then(NonNull::new) {
-            Some(start) if fit => Ok(Self {
-                owner: Arc::new(Owner { field, start }),
-                received,
-                is_taken: false,
-            }),
-            _ => Err(field),
-        }
+        // A field without received parts may be read as a whole beside its parts, so the pointer
+        // must not claim to be the only one.
+        let start = if received.is_empty() {
+            buffer.as_host_slice().map(|it| it.as_ptr().cast_mut())
+        } else {
+            buffer.as_host_mut_slice().map(<[T]>::as_mut_ptr)
+        };
+        let Some(start) = start.and_then(NonNull::new).filter(|_| fit) else {
+            return Ok(None);
+        };
+        let empty = buffer.device().zeros(0)?;
+        let field = std::mem::replace(buffer, empty);
+        Ok(Some(Self {
+            buffer,
+            owner: Some(Arc::new(Owner { field, start })),
+            received,
+            is_taken: false,
+        }))
     }
 
-    /// The field, unless parts of it are received.
+    /// The field. `None` if messages are received into parts of it.
     pub(crate) fn field(&self) -> Option<&Buffer<T>> {
-        self.received.is_empty().then_some(&self.owner.field)
+        let owner = self.owner.as_ref().filter(|_| self.received.is_empty());
+        owner.map(|owner| &owner.field)
     }
 
-    /// The part of these elements, to be sent. `None` if the field does not have them, or some of
-    /// them are received.
+    /// These elements as a part to send. `None` if the field does not have them, or if messages are
+    /// received into some of them.
     pub(crate) fn sent(&self, elements: Range<usize>) -> Option<Sent> {
         let apart = self.received.iter().all(|it| are_apart(it, &elements));
-        let fits = apart && is_in(&elements, self.owner.field.len());
-        fits.then(|| Sent(self.bytes(elements)))
+        self.bytes(elements).filter(|_| apart).map(Sent)
     }
 
-    /// All parts that are received, in the order of their ranges; the second time, none.
+    /// All parts to receive into, in the order of their ranges. A second call returns none.
     pub(crate) fn take_received(&mut self) -> Vec<Received> {
         if std::mem::replace(&mut self.is_taken, true) {
             return Vec::new();
         }
         let received = self.received.iter();
-        received
-            .map(|range| Received(self.bytes(range.clone())))
-            .collect()
+        let parts = received.filter_map(|range| self.bytes(range.clone()));
+        parts.map(Received).collect()
     }
 
-    /// The bytes of these elements, which the field has.
-    fn bytes(&self, elements: Range<usize>) -> Bytes {
+    /// The bytes of these elements, if the field has them.
+    fn bytes(&self, elements: Range<usize>) -> Option<Bytes> {
+        let owner = self.owner.as_ref()?;
+        if !is_in(&elements, owner.field.len()) {
+            return None;
+        }
         // SAFETY: the elements are in the field.
-        let start = unsafe { self.owner.start.add(elements.start) };
-        Bytes {
-            _owner: Arc::<Owner<T>>::clone(&self.owner),
+        let start = unsafe { owner.start.add(elements.start) };
+        Some(Bytes {
+            _owner: Arc::<Owner<T>>::clone(owner),
             start: start.cast(),
             len: elements.len() * size_of::<T>(),
-        }
+        })
     }
 
-    /// The field, once no part is left. As long as there are parts, they keep the field, and this
-    /// is a copy with zeros in place of the elements that are received.
+    /// Puts the field back into its buffer. As long as there are parts, they keep the field, and
+    /// the buffer gets a copy with zeros in place of the elements that are received.
     ///
     /// # Errors
     ///
-    /// As [`Buffer::from_vec`] and [`Device::zeros`], where it is a copy.
-    pub(crate) fn into_field(self) -> Result<Buffer<T>, halo_gpu::Error> {
-        let Self {
-            owner,
-            mut received,
-            ..
-        } = self;
+    /// As [`Buffer::from_vec`] and [`allocation::zeroed`], for a copy; then the buffer stays empty.
+    pub(crate) fn put_back(mut self) -> Result<(), halo_gpu::Error> {
+        self.restore()
+    }
+
+    fn restore(&mut self) -> Result<(), halo_gpu::Error> {
+        let Some(owner) = self.owner.take() else {
+            return Ok(());
+        };
         let owner = match Arc::try_unwrap(owner) {
-            Ok(owner) => return Ok(owner.field),
+            Ok(owner) => {
+                *self.buffer = owner.field;
+                return Ok(());
+            }
             Err(owner) => owner,
         };
         let len = owner.field.len();
         let mut copy: Vec<T> = allocation::zeroed(len)?;
-        received.sort_by_key(|range| range.start);
-        let ends = received.iter().map(|range| range.start).chain([len]);
+        self.received.sort_by_key(|range| range.start);
+        let ends = self.received.iter().map(|range| range.start).chain([len]);
         let mut begin = 0;
         for (n, end) in ends.enumerate() {
-            // SAFETY: these elements are in the field, and no part that is received has them, so
+            // SAFETY: these elements are in the field. Messages are received into none of them, so
             // nobody writes them.
             let kept =
                 unsafe { std::slice::from_raw_parts(owner.start.add(begin).as_ptr(), end - begin) };
             copy[begin..end].copy_from_slice(kept);
-            begin = received.get(n).map_or(len, |range| range.end);
+            begin = self.received.get(n).map_or(len, |range| range.end);
         }
-        Buffer::from_vec(&Device::cpu(), copy)
+        let copy = Buffer::from_vec(owner.field.device(), copy)?;
+        *self.buffer = copy.shaped(owner.field.shape())?;
+        Ok(())
+    }
+}
+
+impl<T: Element> Drop for InPlace<'_, T> {
+    fn drop(&mut self) {
+        // Without memory for a copy the buffer stays empty.
+        let _ = self.restore();
     }
 }
 
@@ -172,20 +212,20 @@ fn are_apart(one: &Range<usize>, other: &Range<usize>) -> bool {
 
 impl fmt::Debug for Sent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Sent").field(&self.0.len).finish()
+        f.debug_tuple("Sent").field(&self.len()).finish()
     }
 }
 
 impl fmt::Debug for Received {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Received").field(&self.0.len).finish()
+        f.debug_tuple("Received").field(&self.len()).finish()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::InPlace;
-    use halo_gpu::{Buffer, Device};
+    use halo_gpu::{Buffer, Device, Shape2};
 
     fn numbers() -> Buffer<u16> {
         let numbers: Vec<u16> = (0..10).collect();
@@ -198,9 +238,9 @@ mod tests {
 
     #[test]
     fn parts_are_sent_and_received_where_they_are() {
-        let Ok(mut field) = InPlace::new(numbers(), vec![7..9, 0..2]) else {
-            panic!("the ranges fit");
-        };
+        let mut buffer = numbers();
+        let field = InPlace::new(&mut buffer, vec![7..9, 0..2]);
+        let mut field = field.expect("enough memory").expect("the ranges fit");
         assert!(field.field().is_none());
         let sent = field.sent(3..5).expect("not received");
         assert_eq!(sent.as_slice(), bytemuck::bytes_of(&[3_u16, 4]));
@@ -210,46 +250,57 @@ mod tests {
         let mut received = field.take_received();
         assert!(field.take_received().is_empty());
         assert_eq!((received.len(), received[0].len()), (2, 4));
-        received[0]
-            .as_mut_slice()
-            .copy_from_slice(bytemuck::bytes_of(&[70_u16, 80]));
+        let bytes: &[u8] = bytemuck::bytes_of(&[70_u16, 80]);
+        received[0].as_mut_slice().copy_from_slice(bytes);
         received[1]
             .as_mut_slice()
             .copy_from_slice(bytemuck::bytes_of(&[10_u16, 11]));
         drop((sent, received));
-        let field = field.into_field().expect("no part is left");
-        assert_eq!(values(&field), [10, 11, 2, 3, 4, 5, 6, 70, 80, 9]);
+        field.put_back().expect("no part is left");
+        assert_eq!(values(&buffer), [10, 11, 2, 3, 4, 5, 6, 70, 80, 9]);
     }
 
     #[test]
     fn a_field_with_parts_left_is_copied() {
-        let Ok(mut field) = InPlace::new(numbers(), vec![4..6, 0..1]) else {
-            panic!("the ranges fit");
-        };
+        let mut buffer = numbers().shaped(Shape2::new(5, 2)).expect("ten elements");
+        let field = InPlace::new(&mut buffer, vec![4..6, 0..1]);
+        let mut field = field.expect("enough memory").expect("the ranges fit");
         let sent = field.sent(6..8).expect("not received");
         let mut received = field.take_received();
-        let mut copy = field.into_field().expect("enough memory");
-        assert_eq!(values(&copy), [0, 1, 2, 3, 0, 0, 6, 7, 8, 9]);
+        field.put_back().expect("enough memory");
+        assert_eq!(values(&buffer), [0, 1, 2, 3, 0, 0, 6, 7, 8, 9]);
+        assert_eq!(buffer.shape(), Shape2::new(5, 2).into());
         received[0].as_mut_slice().fill(0xff);
-        copy.fill(5).expect("on the host");
+        buffer.fill(5).expect("on the host");
         assert_eq!(sent.as_slice(), bytemuck::bytes_of(&[6_u16, 7]));
-        assert_eq!(values(&copy), [5; 10]);
+        assert_eq!(values(&buffer), [5; 10]);
+    }
+
+    #[test]
+    fn after_a_panic_the_buffer_has_its_field() {
+        let mut buffer = numbers();
+        let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            let field = InPlace::new(&mut buffer, Vec::new());
+            let field = field.expect("enough memory").expect("it has no parts");
+            assert_eq!(field.field().map(values).map(|it| it.len()), Some(10));
+            let _sent = field.sent(0..4);
+            panic!("as a caller's work may");
+        }));
+        assert!(panicked.is_err());
+        assert_eq!(values(&buffer), values(&numbers()));
     }
 
     #[test]
     fn only_fields_on_the_host_have_parts_which_do_not_overlap() {
-        let returned = |field, received| match InPlace::new(field, received) {
-            Ok(_) => panic!("that has no such parts"),
-            Err(field) => values(&field),
+        let refused = |mut buffer: Buffer<u16>, received| {
+            let field = InPlace::new(&mut buffer, received).expect("enough memory");
+            assert!(field.is_none());
+            drop(field);
+            assert_eq!(values(&buffer), values(&numbers()));
         };
-        let all: Vec<u16> = (0..10).collect();
-        assert_eq!(returned(numbers(), vec![0..4, 3..5]), all);
-        assert_eq!(returned(numbers(), vec![0..1, 9..11]), all);
-        let elsewhere = Device::emulator().upload(&all).expect("enough memory");
-        assert_eq!(returned(elsewhere, Vec::new()), all);
-        let Ok(whole) = InPlace::new(numbers(), Vec::new()) else {
-            panic!("it has no parts");
-        };
-        assert_eq!(whole.field().map(values), Some(all));
+        refused(numbers(), vec![0..4, 3..5]);
+        refused(numbers(), vec![0..1, 9..11]);
+        let elsewhere = Device::emulator().upload(&values(&numbers()));
+        refused(elsewhere.expect("enough memory"), Vec::new());
     }
 }

@@ -7,8 +7,8 @@
 //! MPI makes progress only during a call. A separate thread, the courier, tests the exchanges that
 //! have begun, so that messages make progress while the rank computes.
 //!
-//! Messages of devices other than the CPU go through page-locked memory of the host. Nobody waits
-//! for the copies: the courier sends a message once its copy has ended.
+//! Messages of devices other than the CPU go through page-locked memory of the host. The rank does
+//! not wait for the copies to it: the courier begins to send when they have ended.
 
 use crate::communicator::{Launched, launched_ranks};
 use crate::error::require_rank;
@@ -95,10 +95,12 @@ struct Begun {
     closing: bool,
 }
 
-// SAFETY: as for `World`: only the thread that holds the lock uses the handles of the exchanges.
+// SAFETY: as for `World`: only the thread that holds the lock uses the MPI handles of the
+// exchanges. Everything else in them is `Send`.
 unsafe impl Send for Begun {}
 
-/// How long a rank waits for a message of no bytes before it sleeps between two tests.
+/// How long a rank that waits for a message without bytes tests it without pause, before it sleeps
+/// between two tests. For longer messages [`is_soon`] adds time.
 const SOON: Duration = Duration::from_micros(200);
 
 /// How long the courier sleeps between two tests.
@@ -147,8 +149,8 @@ impl Begun {
 struct Exchange {
     rank: usize,
     comm: ffi::MPI_Comm,
-    /// Marks the end of the copies of the messages to the host, until that has come; before that,
-    /// no send has begun.
+    /// The event after the copies of the messages to the host. `None` once the copies have ended;
+    /// no send begins before.
     copied: Option<Event>,
     sends: Vec<Sending>,
     receives: Vec<Receive>,
@@ -164,7 +166,7 @@ struct Sending {
 /// A message that is expected.
 struct Receive {
     tag: c_int,
-    /// The message once it is found; before that, no receive has begun.
+    /// The receive, which begins once the message is found.
     pending: Pending,
     is_found: bool,
 }
@@ -194,7 +196,7 @@ impl Exchange {
             .try_for_each(|send| send.pending.test().map(drop))
     }
 
-    /// Begins to send, unless it has, if the messages are on the host.
+    /// Begins the sends when all messages are on the host. Does nothing if they have begun.
     fn begin_sends(&mut self) -> Result<(), Error> {
         match &self.copied {
             Some(copied) if copied.is_complete()? => self.copied = None,
@@ -206,7 +208,7 @@ impl Exchange {
             .try_for_each(|send| send.pending.send(rank, comm, send.tag))
     }
 
-    /// The bytes of all its messages.
+    /// The number of bytes of all its messages.
     fn bytes(&self) -> usize {
         let came = self.receives.iter().map(|it| it.pending.bytes.len());
         came.chain(self.sends.iter().map(|it| it.pending.bytes.len()))
@@ -485,7 +487,7 @@ impl World {
                 Space::Buffer(room) if is_host => Bytes::Own(room.into_vec()?),
                 Space::Buffer(room) => {
                     let mut bytes = self.on_host(device, room.len())?;
-                    // An earlier copy from it to the device ends first.
+                    // Waits for an earlier copy from it to the device.
                     bytes.as_mut_slice()?;
                     on_device.rooms.push(room);
                     Bytes::OfDevice(bytes)
@@ -555,15 +557,20 @@ impl World {
         on_device: OnDevice,
     ) -> Result<Arrived, Error> {
         let mut arrived = Arrived {
-            messages: on_device.rooms,
+            messages: Vec::new(),
             spare: on_device.sent,
         };
         let mut free = self.spare.take();
-        for (nth, bytes) in came.into_iter().enumerate() {
+        let mut rooms = on_device.rooms.into_iter();
+        for bytes in came {
             match bytes {
                 Bytes::Own(own) => arrived.messages.push(Buffer::from_vec(device, own)?),
                 Bytes::OfDevice(bytes) => {
-                    arrived.messages[nth].copy_from_host(&bytes)?;
+                    let Some(mut room) = rooms.next() else {
+                        unreachable!("each message of a device has its room there");
+                    };
+                    room.copy_from_host(&bytes)?;
+                    arrived.messages.push(room);
                     free.push(bytes);
                 }
                 Bytes::Sent(_) | Bytes::Received(_) => {}
@@ -732,7 +739,7 @@ impl Transport for World {
         self.noted(self.try_exchange(outgoing, incoming, &until))
     }
 
-    /// Sends through the host. The messages are under way when this returns.
+    /// Sends through the host. The courier carries on with the exchange after this returns.
     fn begin<'a>(
         &'a self,
         device: &'a Device,
@@ -860,7 +867,8 @@ impl Until {
         }
     }
 
-    /// Yields or sleeps for a moment; fails after the deadline. A caller that is `soon` done yields.
+    /// Yields if the wait is likely to end `soon`, else sleeps for a moment; fails after the
+    /// deadline.
     fn pause(&self, rank: usize, peer: usize, soon: bool) -> Result<(), Error> {
         let waited = self.start.elapsed();
         if waited >= self.deadline {
@@ -876,9 +884,9 @@ impl Until {
     }
 }
 
-/// Whether a wait since `start` for this many bytes ends soon: messages take some microseconds, and
-/// an MPI that copies piece by piece, a piece in each call, moves more than a byte in a nanosecond
-/// if it is called without pause.
+/// Whether a wait that began at `start`, for a message of this many bytes, is likely to end soon.
+/// Messages take some microseconds. An MPI that copies a message in pieces copies one piece in each
+/// call: if it is called without pause, it moves more than a byte in a nanosecond.
 fn is_soon(start: Instant, bytes: usize) -> bool {
     start.elapsed() < SOON + Duration::from_nanos(bytes as u64)
 }
@@ -888,9 +896,9 @@ enum Bytes {
     Own(Vec<u8>),
     /// Memory for copies to and from a device. No copy is under way while MPI uses it.
     OfDevice(HostBuffer<u8>),
-    /// A part of a field, to be sent.
+    /// A part of a field to send.
     Sent(Sent),
-    /// A part of a field that is received.
+    /// A part of a field to receive into.
     Received(Received),
 }
 
@@ -905,7 +913,7 @@ impl Bytes {
         match self {
             Self::Own(own) => own.len(),
             Self::OfDevice(bytes) => bytes.len(),
-            Self::Sent(part) => part.as_slice().len(),
+            Self::Sent(part) => part.len(),
             Self::Received(part) => part.len(),
         }
     }
@@ -915,7 +923,7 @@ impl Bytes {
             Self::Own(own) => Ok(own),
             Self::OfDevice(bytes) => Ok(bytes.as_slice()?),
             Self::Sent(part) => Ok(part.as_slice()),
-            Self::Received(_) => unreachable!("such a part is not sent"),
+            Self::Received(_) => unreachable!("a part to receive into is not sent"),
         }
     }
 
@@ -924,7 +932,7 @@ impl Bytes {
             Self::Own(own) => Ok(own),
             Self::OfDevice(bytes) => Ok(bytes.as_mut_slice()?),
             Self::Received(part) => Ok(part.as_mut_slice()),
-            Self::Sent(_) => unreachable!("such a part is not received"),
+            Self::Sent(_) => unreachable!("nothing is received into a part to send"),
         }
     }
 }

@@ -49,7 +49,7 @@ pub struct Plan<'a, T: Scalar> {
     spare: Spare,
 }
 
-/// Messages with bodies that are under way.
+/// Messages under way, which carry the bodies of other ranks.
 struct Gathering<'a> {
     /// The ranks that send.
     from: Vec<usize>,
@@ -197,7 +197,7 @@ impl<'a, T: Scalar> Plan<'a, T> {
 }
 
 impl Gathering<'_> {
-    /// Waits for the messages, and puts their bodies among all.
+    /// Waits for the messages, and copies their bodies into `all`.
     fn finish<T: Scalar>(
         self,
         all: &mut Buffer<Body<T>>,

@@ -29,9 +29,9 @@ impl Communicator {
     /// Plates, stencils and bodies exchange at the start of each recorded call, and do not compute
     /// points at cuts ahead. So give `iterate` and `steps` as many steps as the ghost points allow,
     /// or a multiple. Results have the same bits. Stencils whose new fields are written over the
-    /// past ones, such as waves, exchange two fields: on CUDA devices a recording of them must have
-    /// an even number of steps in all. Other stencils that read a past state rotate three: it must
-    /// have a multiple of three.
+    /// past ones, such as waves, swap two fields: on CUDA devices a recording of them must have an
+    /// even number of steps in all. Other stencils that read a past state rotate three fields:
+    /// their number of steps must be a multiple of three.
     ///
     /// ```
     /// use halo_distributed::{Decomposition, Error, heat2d};

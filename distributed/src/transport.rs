@@ -38,8 +38,8 @@ pub struct Parcel {
     pub bytes: Message,
 }
 
-/// The bytes of a [`Parcel`]: a buffer of the device, or a part of a field in the memory of the
-/// host, which is sent from where it is.
+/// The bytes of a [`Parcel`]: a buffer on the device, or a part of a field in host memory, which is
+/// sent from the field itself.
 #[derive(Debug)]
 pub struct Message(pub(crate) Content);
 
@@ -62,12 +62,21 @@ impl From<Sent> for Message {
 }
 
 impl Message {
+    /// The bytes, if they are in the memory of the host.
+    #[must_use]
+    pub fn as_slice(&self) -> Option<&[u8]> {
+        match &self.0 {
+            Content::Buffer(bytes) => bytes.as_host_slice(),
+            Content::Part(part) => Some(part.as_slice()),
+        }
+    }
+
     /// The number of bytes.
     #[cfg(feature = "mpi")]
     pub(crate) fn len(&self) -> usize {
         match &self.0 {
             Content::Buffer(bytes) => bytes.len(),
-            Content::Part(part) => part.as_slice().len(),
+            Content::Part(part) => part.len(),
         }
     }
 
@@ -84,7 +93,8 @@ impl Message {
     }
 }
 
-/// Space for a message: a buffer of the device, or a part of a field in the memory of the host.
+/// Space for a message: a buffer on the device, or a part of a field in host memory, which receives
+/// the message itself.
 #[derive(Debug)]
 pub struct Room(pub(crate) Space);
 
@@ -107,6 +117,14 @@ impl From<Received> for Room {
 }
 
 impl Room {
+    /// The space, if it is in the memory of the host.
+    pub fn as_mut_slice(&mut self) -> Option<&mut [u8]> {
+        match &mut self.0 {
+            Space::Buffer(bytes) => bytes.as_host_mut_slice(),
+            Space::Part(part) => Some(part.as_mut_slice()),
+        }
+    }
+
     /// The number of bytes.
     pub(crate) fn len(&self) -> usize {
         match &self.0 {
@@ -115,8 +133,8 @@ impl Room {
         }
     }
 
-    /// The buffer. `None` for a part of a field, which a transport gets only if it works [in
-    /// place](Transport::is_in_place).
+    /// The buffer. `None` for a part of a field; only transports that work
+    /// [in place](Transport::is_in_place) get parts.
     #[must_use]
     pub fn into_buffer(self) -> Option<Buffer<u8>> {
         match self.0 {
@@ -143,7 +161,8 @@ pub type Arrival<'a> = Box<dyn FnOnce() -> Result<Arrived, Error> + 'a>;
 /// The result of an exchange of device messages.
 #[derive(Debug)]
 pub struct Arrived {
-    /// The messages, in the order of the expected ones, without those received in parts of fields.
+    /// The messages that arrived in buffers, in the order of the expected ones. Those received into
+    /// parts of fields are not among them.
     pub messages: Vec<Buffer<u8>>,
     /// Buffers that the exchange was given and no longer needs, with unspecified contents.
     pub spare: Vec<Buffer<u8>>,
@@ -182,8 +201,9 @@ pub trait Transport: Send {
         false
     }
 
-    /// Whether [`begin`](Self::begin) sends parts of fields on [`Device::cpu`] from where they are,
-    /// and receives others where they belong. By default it does not, and gets buffers alone.
+    /// Whether [`begin`](Self::begin) accepts parts of fields on [`Device::cpu`], to send them from
+    /// the field itself and to receive messages into it. By default it does not, and all its
+    /// messages are buffers.
     fn is_in_place(&self) -> bool {
         false
     }
@@ -207,8 +227,8 @@ pub trait Transport: Send {
     /// caller's work in between overlaps with the messages, if the transport supports that. These
     /// messages are independent of the messages of [`exchange`](Self::exchange).
     ///
-    /// Parcels and rooms are on `device`, and so are the messages that arrive. They are sent after
-    /// the earlier work of the device; later work on the buffers of [`Arrived`] runs after the
+    /// Parcels and rooms are on `device`, and so are the messages that arrive. Parcels are sent
+    /// after the earlier work of the device; later work on the buffers of [`Arrived`] runs after the
     /// messages have arrived. The host does not wait for a device, unless messages go through the
     /// host. A transport allocates no device memory.
     ///

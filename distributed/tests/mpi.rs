@@ -62,8 +62,8 @@ impl Case {
             .expect("the launcher")
     }
 
-    /// Runs it on each of these numbers of ranks, and checks that all of them pass; in one of its
-    /// processes, does what that does.
+    /// Runs it on each of these numbers of ranks, and checks that all ranks pass. In a process that
+    /// the launcher has started for it, runs the body instead.
     fn passes(&self, numbers: &[usize]) {
         if self.is_done() {
             return;
@@ -125,7 +125,7 @@ fn processes_with_emulators_have_the_bits_of_one() {
     case.passes(&[2, 3]);
 }
 
-/// CI, which has no GPU, leaves this out.
+/// CI has no GPU, and skips this test.
 #[test]
 #[cfg(feature = "gpu")]
 fn processes_with_gpus_have_the_bits_of_one() {

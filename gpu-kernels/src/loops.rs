@@ -91,7 +91,8 @@ register!(f32: reg32, f64: reg64);
 #[inline(always)]
 pub fn unrolled<const COUNT: usize>(mut body: impl FnMut(usize)) {
     const { assert!(COUNT <= MAX_UNROLL, "unrolled writes at most 32 copies") };
-    // Only devices need the copies, to keep arrays in registers. On the host a loop compiles faster.
+    // On devices copies keep arrays in registers. On the host a loop does the same, and compiles
+    // faster.
     #[cfg(not(target_arch = "nvptx64"))]
     for k in 0..COUNT {
         body(k);

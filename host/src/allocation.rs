@@ -51,12 +51,12 @@ pub fn zeroed<T: Zeroable>(len: usize) -> Result<Vec<T>, Error> {
     Ok(zeros.into_vec())
 }
 
-/// Elements that begin at a page, or at a cache line if they are few. Vectors of a field then do not
-/// cross cache lines. An allocator puts large memory 16 bytes after the start of a page, or where
-/// its last memory ended.
+/// Elements that begin at a page or, if they are few, at a cache line. Vectors of a field then do
+/// not cross cache lines. An allocator puts large memory 16 bytes after the start of a page, or
+/// directly behind its last allocation.
 #[derive(Debug)]
 pub(crate) struct Aligned<T> {
-    /// Up to `start` there are unused elements; the others follow.
+    /// Unused elements up to `start`, then the elements themselves.
     memory: Vec<T>,
     start: usize,
 }
@@ -105,8 +105,8 @@ impl<T: Zeroable + Copy> Aligned<T> {
         Ok(Self { memory, start })
     }
 
-    /// The elements as a vector. They are moved to the start of its memory, by less than a page;
-    /// elements that come from a vector are there.
+    /// The elements as a vector. They move to the start of its memory, by less than a page;
+    /// elements that come from a vector are already there.
     pub(crate) fn into_vec(self) -> Vec<T> {
         let Self { mut memory, start } = self;
         memory.drain(..start);
@@ -115,7 +115,7 @@ impl<T: Zeroable + Copy> Aligned<T> {
 }
 
 impl<T> From<Vec<T>> for Aligned<T> {
-    /// The same memory, wherever it begins.
+    /// Takes over the vector's memory, aligned or not.
     fn from(memory: Vec<T>) -> Self {
         Self { memory, start: 0 }
     }
@@ -155,13 +155,13 @@ fn with_room<T>(
     allocate: impl Fn(usize) -> Result<Vec<T>, Error>,
 ) -> Result<Vec<T>, Error> {
     let bytes = bytes_of::<T>(len)?;
-    // An error is about the elements and not about the room.
+    // An error reports the size of the elements, without the room.
     allocate(len + room::<T>(len)).map_err(|_| Error::HostOutOfMemory {
         requested: bytes as u64,
     })
 }
 
-/// The index of the first aligned element, or 0 if no size of `T` fits the alignment.
+/// The index of the first aligned element, or 0 if none is aligned.
 fn start_of<T>(memory: *const T, len: usize) -> usize {
     let start = memory.align_offset(alignment::<T>(len));
     if start <= room::<T>(len) { start } else { 0 }

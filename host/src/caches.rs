@@ -18,7 +18,7 @@ pub(crate) fn last_cache_per_core() -> usize {
     *SHARE.get_or_init(|| last_cache() / threads::hardware())
 }
 
-/// Bytes of a core's second-level cache; if unknown, those of most processors.
+/// Bytes of a core's second-level cache; 512 KiB if it is unknown or smaller.
 pub(crate) fn second_cache() -> usize {
     const LEAST: usize = 512 << 10;
 
@@ -26,7 +26,7 @@ pub(crate) fn second_cache() -> usize {
     cache_sizes().get(2).copied().unwrap_or(0).max(LEAST)
 }
 
-/// Bytes of the processor's caches, the nearest first, if known.
+/// Bytes of the processor's caches, the nearest first; empty if unknown.
 fn cache_sizes() -> &'static [usize] {
     static BYTES: OnceLock<Vec<usize>> = OnceLock::new();
 

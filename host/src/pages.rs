@@ -1,10 +1,10 @@
-//! Pages of memory: huge ones for large memory, and prefetches across the ends of small ones.
+//! Pages of memory: requests for huge pages, and prefetches across the ends of small pages.
 
 /// Asks the operating system to back large memory with huge pages. Call it before the memory is
 /// first touched.
 ///
-/// A sweep over a field in pages of 4 KiB spends up to a third of its time waiting for the page
-/// table. Linux gives huge pages only on request if
+/// A sweep over a field in pages of 4 KiB spends much of its time waiting for the page table
+/// (docs/tuning/stencil.md). Linux gives huge pages only on request if
 /// `/sys/kernel/mm/transparent_hugepage/enabled` is `madvise`, as on most systems.
 pub(crate) fn advise_huge_pages<T>(memory: &mut [T]) {
     #[cfg(target_os = "linux")]
@@ -28,8 +28,8 @@ pub(crate) fn advise_huge_pages<T>(memory: &mut [T]) {
     let _ = memory;
 }
 
-/// Brings the cache line of element `at` into the cache, for a later read. The element may be beyond
-/// the end of `row`.
+/// Brings the cache line of element `at` into the cache, for a later read. The element may be
+/// beyond the end of `row`.
 #[inline(always)]
 pub(crate) fn prefetch<T>(row: &[T], at: usize) {
     #[cfg(target_arch = "x86_64")]
@@ -46,15 +46,15 @@ pub(crate) fn prefetch<T>(row: &[T], at: usize) {
 /// The size of the smallest pages, in bytes.
 pub(crate) const PAGE_BYTES: usize = 4096;
 
-/// A loop over a row calls [`prefetch_next_page`] each time after this many elements, which is
-/// twice per page.
+/// A loop over a row calls [`prefetch_next_page`] once per this many elements, which is twice per
+/// page.
 pub(crate) const fn elements_per_prefetch<T>() -> usize {
     PAGE_BYTES / 2 / size_of::<T>()
 }
 
-/// Prefetches a cache line of the page after that of element `at`. Without it a loop waits at the
-/// start of each page: the page's address must be looked up, and the processor's own prefetches stop
-/// at the end of the page before.
+/// Prefetches the cache line one page after element `at`. Without this, a loop waits at the start
+/// of each page: the processor must look up the page's address, and its own prefetches stop at the
+/// end of the previous page.
 #[inline(always)]
 pub(crate) fn prefetch_next_page<T>(row: &[T], at: usize) {
     prefetch(row, at + PAGE_BYTES / size_of::<T>());

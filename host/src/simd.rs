@@ -255,9 +255,9 @@ pub(crate) fn fill_vectors<T: InVectors, S: Simd, const N: usize>(
     }
 }
 
-/// Like [`fill_vectors`], for long rows that are not in a near cache: the vectors of `out` are
-/// aligned, so that each store is to one cache line, and the next pages of `out` and of row `fresh`,
-/// which nothing has read before, are prefetched.
+/// Like [`fill_vectors`], for long rows that are not in a near cache. The vectors of `out` are
+/// aligned, so each store writes to one cache line. The next pages of `out` and of row number
+/// `fresh`, which nothing has read before, are prefetched.
 ///
 /// # Panics
 ///
@@ -488,7 +488,8 @@ macro_rules! number {
 
                 let Self(simd, all) = self;
                 let bits = simd.$to_bits(all);
-                // Without the sign, zero is the greatest of the numbers that are one less.
+                // Doubling drops the sign. Subtracting 1 turns zero into the greatest number, so it
+                // does not count as small.
                 let less_one = simd.$sub_bits(simd.$add_bits(bits, bits), simd.$splat_bits(1));
                 let below = simd.$splat_bits(2 * LEAST.to_bits() - 1);
                 if simd.$first_true(simd.$less_bits(less_one, below)) < lanes::<S, $number>() {
@@ -501,7 +502,8 @@ macro_rules! number {
                     let quarter = simd.$sub_bits(sum, simd.$to_bits(least));
                     let quarter = simd.$from_bits(simd.$xor_bits(quarter, sign));
                     let small = simd.$less(size, least);
-                    // The product of a small lane would be slow, also if it is not selected.
+                    // A product of a small lane would be slow even if it is not selected, so the
+                    // other lanes are quartered by their exponents.
                     let finite = simd.$less(size, simd.$splat(<$number>::INFINITY));
                     let exponents = simd.$splat_bits(2 << (<$number>::MANTISSA_DIGITS - 1));
                     let others = simd.$from_bits(simd.$sub_bits(bits, exponents));

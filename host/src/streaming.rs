@@ -193,12 +193,12 @@ fn store<'out, S: Simd, L: Pod>(
 #[inline(always)]
 #[allow(
     clippy::needless_range_loop,
-    reason = "`value` checks no index that is below the length of what it reads"
+    reason = "the compiler drops the bounds checks in `value` for indices below `count`"
 )]
 fn for_each<L: Pod, V: Pod>(out: &mut [L], value: impl Fn(usize) -> L, store: impl Fn(&mut V, V)) {
-    // The compiler knows it as the length of what `value` reads.
+    // The compiler knows that what `value` reads has this length.
     let count = out.len();
-    // No vectors need not be aligned.
+    // An empty slice need not be aligned.
     if count == 0 {
         return;
     }

@@ -415,7 +415,8 @@ fn memory_goes_from_stream_to_stream() {
     );
 }
 
-/// Drivers crash if memory of a pool is freed in another stream and the pool destroyed.
+/// Some drivers crash if memory of a pool is freed in another stream and the pool is then
+/// destroyed.
 #[test]
 fn memory_returns_to_the_handle_that_allocated_it() {
     alone(
@@ -450,7 +451,7 @@ fn memory_returns_to_the_handle_that_allocated_it() {
                 ]
             );
 
-            // There and back, no stream waits for itself.
+            // Memory that moves there and back: no stream waits for itself.
             let beside = device.new_handle().expect("another stream");
             let buffer = device.upload(&[4_u32]).expect("enough memory");
             let there = buffer.move_to(&beside).expect("the same memory");

@@ -120,7 +120,7 @@ fn a_derivative_of_many_short_planes_takes_no_memory_beside_the_fields() {
     const NAME: &str = "a_derivative_of_many_short_planes_takes_no_memory_beside_the_fields";
     let planes: usize = 1 << test_cases::either(21, 24);
     if !child::is(NAME) {
-        // Two fields, a copy, and what a process and two threads have of addresses.
+        // Two fields, a copy, and the address space of a process with two threads.
         let kibibytes = 303_392 + 3 * 4 * planes / 1024;
         let limits = format!("export RAYON_NUM_THREADS=2; ulimit -v {kibibytes}");
         return alone(NAME, &limits);

@@ -219,8 +219,8 @@ macro_rules! stencil {
         /// # Safety
         ///
         /// - All fields hold the `nx * ny * nz` elements of `layout`, x fastest, and are
-        ///   aligned to 16 bytes. During the launch nobody writes the inputs, and nothing else
-        ///   accesses the outputs, which overlap nothing.
+        ///   aligned to 16 bytes. During the launch nothing writes the kernel's inputs, and nothing
+        ///   else accesses its outputs, which overlap each other and the inputs nowhere.
         /// - The layout meets the conditions of its type, and the block and the grid are those of
         ///   `halo_stencil::blocks` for it.
         $(#[doc = concat!("- `", stringify!($region), "` lies in the fields.")])?

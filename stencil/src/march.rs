@@ -589,8 +589,8 @@ impl<
 /// # Safety
 ///
 /// As the kernels of [`stencil!`](crate::stencil). `P` is 1, or the points of a vector if rows are
-/// whole vectors. Where an output is written over an input, both are the same memory, and no region is
-/// given.
+/// whole vectors. Where an output is written over an input, both pointers are equal, and `region` is
+/// `None`.
 #[inline(always)]
 pub unsafe fn step<T, U, const INPUTS: usize, const OUTPUTS: usize, const P: usize>(
     update: U,

@@ -58,7 +58,7 @@ pub trait PointUpdate<T: Real, const INPUTS: usize, const OUTPUTS: usize>:
     /// # fn main() {}
     /// ```
     ///
-    /// A past field that is read next to the point does not compile:
+    /// An update that reads a past field next to the point does not compile:
     ///
     /// ```compile_fail,E0080
     /// # use halo_stencil::{Neighbourhood, PointUpdate, Reach};
@@ -172,7 +172,8 @@ pub trait Compiled<T: Real, const INPUTS: usize, const OUTPUTS: usize>:
     type Kernel: Kernel;
 
     /// The kernel's arguments. The outputs of an update that is
-    /// [`OVER_PAST`](PointUpdate::OVER_PAST) hold the past fields, and those inputs are ignored.
+    /// [`OVER_PAST`](PointUpdate::OVER_PAST) hold the past fields, and `inputs` at their numbers are
+    /// ignored.
     fn arguments<'a>(
         self,
         inputs: [In<'a, T>; INPUTS],
@@ -197,7 +198,7 @@ where
     }
 }
 
-/// Whether the outputs may be written over the past fields, if the update says that they are.
+/// Whether the update may be [`OVER_PAST`](PointUpdate::OVER_PAST). True for one that is not.
 #[must_use]
 pub const fn may_be_over_past<T, U, const INPUTS: usize, const OUTPUTS: usize>() -> bool
 where

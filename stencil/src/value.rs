@@ -84,7 +84,7 @@ pub trait Real:
     ///
     /// # Safety
     ///
-    /// As for the one that it is.
+    /// As for [`load`](Self::load) if `READONLY`, else as for [`load_own`](Self::load_own).
     #[doc(hidden)]
     #[must_use]
     unsafe fn load_by<const P: usize, const READONLY: bool>(from: *const Self) -> [Self; P];

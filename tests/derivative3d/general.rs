@@ -308,10 +308,10 @@ fn zeros_have_the_sign_of_the_port() {
     zeros_have_the_sign_of_the_port_in::<f64>();
 }
 
-/// At a point beside a one-sided end all products are -0, and so is their sum: the term of the point
-/// itself, which would be +0, is not added.
+/// At a point beside a one-sided end all products are -0, and so is their sum: the term of the
+/// point itself, which would be +0, is not added.
 fn the_point_itself_takes_no_part_in<T: Sample>() {
-    // Of the second derivative of 8th order at point 1, these points have positive weights.
+    // In the second derivative of 8th order at point 1, these points have positive weights.
     const POSITIVE: [usize; 5] = [0, 3, 5, 7, 9];
     let n = 24;
     let from_end = |point: usize| point.min(n - 1 - point);

@@ -1,4 +1,4 @@
-//! Plans of some planes: the bits of the whole in these planes, and nothing written elsewhere.
+//! Tests plans of some planes: they give the bits of a plan of all planes, and write no others.
 
 use super::general::{Sample, boundary, random};
 use super::properties::{Grid, grids};
@@ -38,7 +38,7 @@ fn apply<T: Sample>(
     }
 }
 
-/// Compares a plan of these planes with that of all, for results that were NaN before.
+/// Compares a plan of these planes with a plan of all. Before, the results are filled with NaN.
 fn is_part_of_the_whole<T: Sample>(
     grid: &Grid,
     operator: Operator,
@@ -78,8 +78,8 @@ fn is_part_of_the_whole<T: Sample>(
     Ok(())
 }
 
-/// Grids with a few more planes, and planes of them: often those that a cut makes, as far from the
-/// ends as the stencils reach.
+/// Grids with some more planes, and a range of their planes. The range is often the one that ranks
+/// compute first: all planes farther from the ends than the stencils reach.
 fn grids_and_planes() -> impl Strategy<Value = (Grid, Range<usize>)> {
     let boundary = prop_oneof![2 => boundary(), 1 => Just(Boundary::Periodic)];
     let more = (
@@ -91,7 +91,7 @@ fn grids_and_planes() -> impl Strategy<Value = (Grid, Range<usize>)> {
         grid.extents[2] += planes;
         grid.extents[0] = grid.extents[0].next_multiple_of(multiple);
         if is_eighth {
-            // The kernels of the 8th order have their own ways.
+            // The kernels of the 8th order choose planes in their own ways.
             grid.accuracy = 8;
             grid.extents = grid.extents.map(|extent| extent.max(10));
             grid.extents[0] = grid.extents[0].next_multiple_of(multiple);
@@ -138,7 +138,7 @@ proptest! {
     }
 }
 
-/// The kernels that a plan of some planes has, where that of all has another.
+/// Plans of some planes avoid the kernels that can only compute all.
 #[test]
 fn planes_are_computed_by_kernels_that_can() -> Result<(), Error> {
     let device = Device::emulator();
@@ -157,11 +157,11 @@ fn planes_are_computed_by_kernels_that_can() -> Result<(), Error> {
     let some = |variants: [Variant; 4]| variants.map(Some);
     let periodic = |nx| grid(nx, Boundary::Periodic);
     assert_eq!(variants(periodic(16), 0..20)?, some([Vector; 4]));
-    // Along z, and for gradients, only the kernels for any boundary take some planes.
+    // Along z, and for gradients, only the kernels for any boundary can compute some planes.
     let of_some = some([Vector, Vector, AnyBoundary, General]);
     assert_eq!(variants(periodic(16), 0..19)?, of_some);
     assert_eq!(variants(periodic(16), 1..20)?, of_some);
-    // Planes of 13 by 9 points begin at multiples of 16 bytes if their number is one of 4.
+    // Planes of 13 by 9 points begin at multiples of 16 bytes if their index is a multiple of 4.
     let of_odd = some([Unaligned, Unaligned, AnyBoundary, General]);
     assert_eq!(variants(periodic(13), 4..20)?, of_odd);
     let single = some([General, General, AnyBoundary, General]);

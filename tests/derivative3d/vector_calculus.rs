@@ -56,7 +56,7 @@ fn grid_of<T: Scalar>(shape: Shape3, accuracy: u32, first: usize) -> FiniteDiffe
 
 const SPACING: [f64; 3] = [0.3, 0.01, 7.0];
 
-/// So many planes are more blocks of two planes each than a kernel runs at once.
+/// With this many planes there are more blocks of two planes than a kernel runs at once.
 const TALL: usize = 533;
 
 /// What an operator is, put together from the port's derivatives along one axis.
@@ -221,7 +221,7 @@ fn operators_of_larger_grids() {
     operators_of_larger_grids_in::<f64>();
 }
 
-/// Blocks go through more than two planes only where the field has many blocks.
+/// A block marches through more than two planes only if the field has many blocks.
 fn operators_of_tall_columns_in<T: Scalar + Bits>() {
     let mut rng = rng();
     let mut cases = Vec::new();
@@ -243,9 +243,9 @@ fn operators_of_tall_columns() {
     operators_of_tall_columns_in::<f64>();
 }
 
-/// Numbers that tell what takes part in a sum. The sign of a zero tells whether the sum begins with
-/// a product, or with 0 and a sum. A number that is not finite tells whether points beyond the
-/// stencil are read, and multiplied by a weight of 0.
+/// Special numbers show which terms a sum has. The sign of a zero shows whether the sum begins with
+/// a product or with 0. A number that is not finite shows whether points beyond the stencil are
+/// read and multiplied by a weight of 0.
 fn operators_read_their_stencil_alone_in<T: Scalar + Bits>() {
     let mut rng = rng();
     let mut cases = Vec::new();
@@ -253,7 +253,7 @@ fn operators_read_their_stencil_alone_in<T: Scalar + Bits>() {
         for operator in Operator::VECTOR_CALCULUS {
             for (nth, accuracy) in [2, 4, 6, 8].into_iter().enumerate() {
                 for finite in [true, false] {
-                    // Rows of whole accesses, and others.
+                    // Rows that consist of whole vector accesses, and others.
                     for nx in [12, 13] {
                         cases.push((device.clone(), operator, accuracy, nth, finite, nx));
                     }
@@ -273,7 +273,7 @@ fn operators_read_their_stencil_alone_in<T: Scalar + Bits>() {
                 _ => -0.0,
             };
             let field = || field_of(grid.shape(), &mut number);
-            // Devices make NaN with different bits.
+            // Devices produce NaNs with different bits.
             is_made_of_derivatives_of(&device, &grid, operator, field, |it| match it.into() {
                 number if number.is_finite() => it,
                 _ => T::nearest(f64::NAN),

@@ -186,7 +186,8 @@ fn a_cold_disc_turns_in_balance() {
     }
     assert_eq!(inner_half, 200, "as many bodies on as large an area");
 
-    // It keeps its shape for a turn of the middle, 2 π √1.25³, or for a quarter of one.
+    // The galaxy keeps its shape for one turn of its middle, 2 π √1.25³, or for a quarter of a turn
+    // if only some cases run.
     let step = 0.02;
     let mut leapfrog = gravity
         .start(&Device::cpu(), &galaxy.bodies, &galaxy.velocities, step)

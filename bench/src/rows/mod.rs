@@ -1,5 +1,5 @@
 //! The rows of all families: those that a family describes, in a file of its own, and those of
-//! cases. The measured kernels of the table of kernels have a row, in its order.
+//! cases. Each measured kernel in the table of kernels has a row, in the table's order.
 
 mod case;
 mod plane;

@@ -114,7 +114,7 @@ fn plates_of_many_iterations() {
     let cases = ways_of_steps()
         .into_iter()
         .flat_map(|way| [false, true].map(|doubles| (way.clone(), doubles)));
-    // Of some cases each way has one type.
+    // If only some cases run, each way has one type.
     for (way, doubles) in test_cases::one_in(3, cases) {
         if doubles {
             plates::<f64>(&way, shape, heat, count, &[8]);

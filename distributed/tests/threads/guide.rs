@@ -8,7 +8,7 @@ use std::path::Path;
 
 const RANKS: [usize; 6] = [1, 2, 3, 4, 7, 8];
 
-/// Those that are tried.
+/// The numbers of ranks that this run tries.
 fn tried() -> &'static [usize] {
     test_cases::either(&[8], &RANKS)
 }
@@ -38,7 +38,7 @@ fn listed(numbers: impl Iterator<Item = usize>) -> String {
     }
 }
 
-/// A line of the guide's table with the numbers that are tried alone.
+/// A line of the guide's table, with only those numbers that this run tries.
 fn of_tried(line: &str) -> String {
     let cell = |cell: &str| {
         let numbers = cell.split(", ").map(str::parse);

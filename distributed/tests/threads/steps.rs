@@ -382,7 +382,7 @@ fn all_ranks_settle_after_the_step_of_one_device() {
     let initial = Field3::from_fn(shape, |i, j, k| value([i, j, k])).expect("enough memory");
     for way in ways_of_steps() {
         for (tolerance, every, most) in [(1e-3, 1, 500), (1e-4, 7, 500), (1e-9, 6, 20)] {
-            // Ten times as large, it is reached early.
+            // A tolerance ten times as large is reached after fewer steps.
             let tolerance = test_cases::either(10.0, 1.0) * tolerance;
             let mut one = heat.start(&way.one(), &initial).expect("one device");
             let right = one.steps_until(tolerance, every, most).expect("one device");

@@ -99,14 +99,14 @@ pub fn ways_of_numbers() -> Vec<Way> {
     ]
 }
 
-/// The numbers of ranks: of some cases two, of which each has the other on both sides, and four,
-/// which may be two by two.
+/// The numbers of ranks to test. If only some cases run, these are two, where each rank can have
+/// the other on both sides, and four, which can be two by two.
 pub fn numbers_of_ranks() -> &'static [usize] {
     test_cases::either(&[2, 4], &[1, 2, 3, 4, 7])
 }
 
 impl Way {
-    /// The same, where what can be computed ahead of messages is.
+    /// The same, but its ranks compute during the messages whatever does not depend on them.
     pub fn ahead(self) -> Self {
         let connect = AHEAD.connect;
         Self { connect, ..self }

@@ -261,7 +261,7 @@ fn place(nx: u32) -> (u32, u32) {
     )
 }
 
-/// The planes to compute, the first and the one after the last: those `given`, or all.
+/// The planes to compute, as the first and the one after the last: those `given`, or all.
 #[inline(always)]
 fn planes_of<const N: usize>(nz: u32, given: [[u32; 2]; N]) -> [u32; 2] {
     given.first().copied().unwrap_or([0, nz])
@@ -271,7 +271,7 @@ fn planes_of<const N: usize>(nz: u32, given: [[u32; 2]; N]) -> [u32; 2] {
 ///
 /// # Safety
 ///
-/// As the entry points; along x and y, `planes` are all.
+/// As the entry points; along x and y, `planes` is `[0, nz]`.
 #[inline(always)]
 #[allow(clippy::too_many_arguments)]
 unsafe fn along<T: Real, const AXIS: usize, const UNIT: usize>(

@@ -167,14 +167,16 @@ pub(super) const fn planes_near_end(radius: u32, rule: u32) -> u32 {
     if rule == rule::ONE_SIDED { radius } else { 0 }
 }
 
-/// Of the planes `begin .. end` those that are not among the first `near` of `nz` planes or the
-/// last: the first of them and the one after the last. `near` is at most `nz / 2`.
+/// The part of the planes `begin .. end` that is neither among the first `near` of `nz` planes nor
+/// among the last `near`: its first plane and the one after its last. `near` is at most `nz / 2`.
 #[inline(always)]
 pub(super) fn planes_between([begin, end]: [u32; 2], nz: u32, near: u32) -> [u32; 2] {
+    // equivalent mutant (arithmetic): planes near the last end are then part of a march, and its
+    // block computes them again
     [near.clamp(begin, end), (nz - near).clamp(begin, end)]
 }
 
-/// The number of blocks for so many points along x and y and so many planes, of which `near` have
+/// The number of blocks for `nx` × `ny` points in each of `planes` planes, of which `near` have
 /// their own blocks, and for threads of `rows` accesses of `count` points. `None` if it does not
 /// fit `u32`.
 pub(super) const fn blocks(

@@ -72,7 +72,8 @@ pub(super) const fn pass<T>(plate: &Problem, iterations: usize) -> Cost {
     }
 }
 
-/// The cost of `flops` operations per interior point, with this many sources.
+/// The cost of a pass with `flops` operations per interior point that also reads `sources` numbers
+/// per interior point.
 const fn computed<T>(plate: &Problem, sources: u64, flops: u64) -> Cost {
     let [nx, ny, _] = plate.extents;
     let inner = Problem::plane(nx.saturating_sub(2), ny.saturating_sub(2)).points() as u64;

@@ -73,9 +73,8 @@ impl TileParts {
         self.for_own(0..self.parts, 0..self.parts)
     }
 
-    /// The launch that computes sums for the bodies of the parts `own`. `these` are the parts to sum
-    /// over: 0 is the first own part, the following parts have the next numbers, and part 0 follows
-    /// the last part.
+    /// The launch that sums, for the bodies of the parts `own`, over the parts `these`. Those are
+    /// counted from the first own part on; part 0 follows the last part.
     #[must_use]
     pub fn for_own(self, own: Range<u32>, these: Range<u32>) -> Tiles {
         let targets = self.bodies_of(own.clone());
@@ -89,9 +88,9 @@ impl TileParts {
         }
     }
 
-    /// How many of the parts `own` to sum over in a first launch, if a second launch sums over all
-    /// the others. It is the largest number for which the two launches take the fewest waves of
-    /// blocks; the device holds `at_once` blocks.
+    /// The number of the parts `own` that the first of two launches sums over, if the second sums
+    /// over all other parts: the largest for which both together take the fewest waves of blocks.
+    /// The device holds `at_once` blocks.
     #[must_use]
     pub fn ahead(self, own: Range<u32>, at_once: usize) -> u32 {
         let blocks = Self::blocks(self.bodies_of(own.clone()).len());

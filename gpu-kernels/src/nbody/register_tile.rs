@@ -171,8 +171,8 @@ unsafe fn register_tile<T: Real, const UNROLL: usize>(
     unrolled::<REGISTER_BODIES>(|q| {
         let i = first + q as u32 * REGISTER_BLOCK;
         if i < targets {
-            // SAFETY: there are as many parts and targets, and no other thread has
-            // this pair.
+            // SAFETY: `part` is below the number of parts and `i` below `targets`, so the
+            // element is in `partials`; no other thread writes it.
             unsafe { *partials.add(part as usize * targets as usize + i as usize) = sums[q] };
         }
     });

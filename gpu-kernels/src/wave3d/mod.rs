@@ -7,8 +7,8 @@
 //! ```
 //!
 //! over the axes and the distances `m` from 1 to 4, at every point of an `nx` × `ny` × `nz` field,
-//! x fastest, written over the past field: leapfrog in time, central differences in space (Virieux, Calandra and Plessix, "A
-//! review of the spectral, pseudo-spectral, finite-difference and finite-element modelling
+//! x fastest. `new` is written over `past`. Leapfrog in time, central differences in space (Virieux,
+//! Calandra and Plessix, "A review of the spectral, pseudo-spectral, finite-difference and finite-element modelling
 //! techniques for geophysical imaging", Geophysical Prospecting 59 (2011), section 3). The weights
 //! are parameters; a lower order has zeros for the outermost distances. The velocity c is a field.
 //!

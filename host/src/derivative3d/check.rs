@@ -39,13 +39,13 @@ impl<T: Copy> Stencils<'_, T> {
         Problem::volume(nx, ny, nz).with_stencil(self.radius, self.rules)
     }
 
-    /// The problem with no other planes than those to compute.
+    /// The problem with only the planes to compute.
     pub(super) const fn problem_of_planes(&self) -> Problem {
         let (Shape3 { nx, ny, .. }, [begin, end]) = (self.shape, self.planes);
         Problem::volume(nx, ny, end - begin).with_stencil(self.radius, self.rules)
     }
 
-    /// The planes to compute, in the kernels' type; they fit as the extents do.
+    /// The planes to compute, in the kernels' type; they fit, because the extents do.
     pub(super) const fn planes(&self) -> [u32; 2] {
         let [begin, end] = self.planes;
         [begin as u32, end as u32]
@@ -83,8 +83,7 @@ pub struct Checked<'a, 'w, T: Element> {
     outputs: &'a mut [&'w mut Buffer<T>],
 }
 
-/// The fields of a derivative along one axis, and its stencils. Like [`Checked`], it stands for
-/// fields that fit.
+/// The fields and the stencils of a derivative along one axis. The fields fit, as in [`Checked`].
 #[derive(Debug)]
 pub(super) struct Along<'a, T: Element> {
     pub device: Device,
@@ -136,7 +135,7 @@ impl<'a, 'w, T: Element> Checked<'a, 'w, T> {
     }
 
     /// The fields of a derivative along `axis`, with its stencils. The neighbours along x and y are
-    /// in the same plane, so for these axes the fields consist of the planes to compute.
+    /// in the same plane, so for these axes the fields are cut down to the planes to compute.
     pub(super) fn into_fields_along(self, axis: Axis) -> Result<Along<'a, T>, Error> {
         let (mut stencils, operator) = (self.stencils, self.operator);
         let ([f], [df]) = self.into_fields() else {

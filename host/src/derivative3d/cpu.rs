@@ -68,11 +68,11 @@ pub(super) enum Beyond<'p, T> {
 
 /// Stores a derivative at its point, or adds it there.
 trait Put {
-    /// Whether an operator does so with derivatives along x. It must not add: the ends of rows are
-    /// stored twice.
+    /// Whether an operator puts derivatives along x in this way. This must not be an addition,
+    /// because the ends of rows are stored twice.
     const ALONG_X: bool;
 
-    /// Whether an operator does so with second derivatives.
+    /// Whether an operator puts second derivatives in this way.
     const SECOND: bool;
 
     fn put<V: Value>(so_far: V, derivative: V) -> V;
@@ -128,8 +128,8 @@ const NO_SECOND: &str = "no operator stores a second derivative in this way";
 /// The port for fields of one type. (Its functions are compiled in this crate, whatever the
 /// optimisation level of the calling crate.)
 pub trait Port: Number {
-    /// Writes the derivative of `f`, which has the stencil's shape, to `df`, which consists of
-    /// these planes.
+    /// Writes the derivative of `f` to `df`. `f` has the stencil's shape; `df` consists of
+    /// `planes`.
     fn along(
         stencil: &Stencil<'_, Self>,
         planes: Range<usize>,
@@ -139,7 +139,8 @@ pub trait Port: Number {
     );
 
     /// Computes `operator`, with its stencils for x, y and z. The inputs have the stencils' shape,
-    /// the outputs consist of these planes, and there are as many as the operator reads and writes.
+    /// and the outputs consist of `planes`. There are as many of them as the operator reads and
+    /// writes.
     fn operator(
         stencils: &[Stencil<'_, Self>; 3],
         operator: Operator,

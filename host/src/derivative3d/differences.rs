@@ -295,8 +295,8 @@ impl<T: Scalar> FiniteDifferences3d<T> {
         self.boundaries
     }
 
-    /// Runs the port on inputs of this shape, and outputs that consist of these planes, as many as
-    /// the operator reads and writes. [`check`](Self::check) has succeeded.
+    /// Runs the port. The inputs have this shape, and the outputs consist of `planes`. There are as
+    /// many of them as the operator reads and writes. [`check`](Self::check) must have succeeded.
     pub(super) fn on_cpu(
         &self,
         operator: Operator,

@@ -118,7 +118,7 @@ macro_rules! any_boundary {
             ..
         } = $checked.into_fields_along($axis)?;
         let (shape, df) = (stencils.shape, &mut df);
-        // With all planes along x and y.
+        // Along x and y these are all planes of the fields, which have been cut down.
         let field = stencils.problem_of_planes();
         // The variant's check, and along y the geometry, checked that the extents fit.
         let [nx, ny, nz] = stencils.extents();
@@ -128,10 +128,10 @@ macro_rules! any_boundary {
         // SAFETY, of each launch: `Checked::new` checked that the fields have the stencils' shape
         // and are on `device`, so f and df have nx * ny * nz elements each; they are distinct,
         // because df is borrowed mutably. Buffers are aligned to 16 bytes, and the choice of the
-        // variant ensured that for the first of the planes. The plan checked that its planes are in
-        // the field. The geometry is the one that the kernel documents for them. The stencils come
-        // from a plan of the 8th order, which checked that the axis has enough points; the
-        // variant's check ensured that rows along x are whole vectors.
+        // variant ensured that the first plane to compute is too. The plan checked that its planes
+        // are in the field. The geometry is the one that the kernel documents for them. The
+        // stencils come from a plan of the 8th order, which checked that the axis has enough
+        // points; the variant's check ensured that rows along x are whole vectors.
         match $axis {
             Axis::X => {
                 let points = plane * shape.nz;
@@ -248,10 +248,10 @@ fn first(variant: Variant, axis: Axis, checked: Checked<'_, '_, f32>) -> Result<
             // SAFETY: `Checked::new` checked that the fields have the stencils' shape and are on
             // `device`, so f and df have nx * ny * nz elements each; they are distinct, because df
             // is borrowed mutably. Buffers are aligned to 16 bytes, and the choice of the variant
-            // ensured that for the first of the planes; along z all planes are to be computed. The
-            // geometry is the one that the kernel documents; the variant's check ensured that the
-            // kernel takes the shape and that the axis has at least RADIUS + overlap points. This
-            // call sets the weights in constant memory.
+            // ensured that the first plane to compute is too; along z all planes are to be
+            // computed. The geometry is the one that the kernel documents; the variant's check
+            // ensured that the kernel takes the shape and that the axis has at least RADIUS +
+            // overlap points. This call sets the weights in constant memory.
             unsafe { launch_registered::<$kernel>(&device, &field, &$constants, args) }
         }};
     }

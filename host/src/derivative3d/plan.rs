@@ -14,10 +14,11 @@ use std::ops::Range;
 /// Each call is one launch, which reads each field from memory once. Calls do not wait and do not
 /// allocate. All plans of the same derivatives give the same bits.
 ///
-/// All buffers hold `nx * ny * nz` elements, x fastest. A [plan of some
-/// planes](FiniteDifferences3d::plan_of_planes) writes no others. All components of a vector have the same
-/// unit. With fields in the unit U and spacings in the unit L, derivative, gradient, divergence and
-/// curl are in U / L, second derivative and Laplacian in U / L².
+/// All buffers hold `nx * ny * nz` elements, x fastest. A plan by
+/// [`plan_of_planes`](FiniteDifferences3d::plan_of_planes) writes only the elements of its planes.
+/// All components of a vector have the same unit. With fields in the unit U and spacings in the
+/// unit L, derivative, gradient, divergence and curl are in U / L, second derivative and Laplacian
+/// in U / L².
 ///
 /// ```
 /// use halo_gpu::derivative3d::FiniteDifferences3d;

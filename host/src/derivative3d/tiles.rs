@@ -133,7 +133,7 @@ type Rows<'out, T, const N: usize> = (usize, usize, [&'out mut [T]; N]);
 struct Deal {
     /// The shape of the outputs.
     shape: Shape3,
-    /// The number of their first plane in the field.
+    /// The index in the field of the outputs' first plane.
     first_plane: usize,
     /// The number of rows of a tile.
     tile_rows: usize,
@@ -165,7 +165,7 @@ impl Deal {
         }
     }
 
-    /// The same in tasks for `threads` threads; `bytes` are written.
+    /// The same tiles, divided into tasks for `threads` threads, which write `bytes` bytes in all.
     fn for_threads(self, march: March, threads: usize, bytes: usize) -> Self {
         let Shape3 { ny, nz, .. } = self.shape;
         let tasks = (TASKS_PER_THREAD * threads).min(bytes / TASK_BYTES);
@@ -246,8 +246,9 @@ impl<T: InVectors, const N: usize> Drafts<T, N> {
     }
 }
 
-/// Calls `work` for all tiles of these planes of fields of `shape`, on all threads, with the tile's
-/// points of each output; outputs consist of these planes. `work` must write all these points.
+/// Calls `work` for all tiles of `planes` in fields of `shape`, on all threads, with the tile's
+/// points of each output. The outputs consist of `planes`. `work` must write all points that it
+/// gets.
 pub(super) fn for_each_tile<'out, T: InVectors, const N: usize>(
     shape: Shape3,
     planes: Range<usize>,
@@ -376,7 +377,7 @@ mod tests {
                         }
                         a.finish();
                         b.draft().fill(tile.k as f64);
-                        // All but the first keep their values and add a row.
+                        // A row is added to the values of all points but the first.
                         let (one, others) = b.split_at(1);
                         others.fill([&vec![0.5; len - 1]], &Sum);
                         one.finish();

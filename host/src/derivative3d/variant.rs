@@ -160,9 +160,10 @@ impl Variant {
             && plane.saturating_mul(size_of::<T>()) >= LARGE_PLANE
     }
 
-    /// Whether the kernel for an operator can compute only the planes from `first` on, or up to
-    /// some plane. Along z it must take their numbers. Along x and y it gets those planes of the
-    /// fields, which must begin at a multiple of 16 bytes unless it loads single points.
+    /// Whether the kernel for an operator can compute a range of planes that begins at `first`. A
+    /// kernel along z must take the range as arguments. A kernel along x or y gets only those
+    /// planes of the fields, which must begin at a multiple of 16 bytes unless it loads single
+    /// points.
     pub(super) fn takes_planes<T>(self, operator: Operator, shape: Shape3, first: usize) -> bool {
         match (self, operator.axis()) {
             (Self::General, _) | (Self::AnyBoundary, Some(Axis::Z)) => true,

@@ -239,9 +239,8 @@ impl<T: Element> Buffer<T> {
         Ok(values)
     }
 
-    /// The elements in host memory. From [`Device::cpu`] they are moved without new memory, and
-    /// without a copy if they come [from a vector](Self::from_vec); from other devices they are
-    /// copied.
+    /// The elements in host memory. Those of [`Device::cpu`] stay in the buffer's memory, and in
+    /// their place if they come [from a vector](Self::from_vec); those of other devices are copied.
     ///
     /// # Errors
     ///

@@ -70,7 +70,7 @@ impl Default for EmulatorOptions {
     }
 }
 
-/// The same on every machine, because grids depend on it.
+/// The same number on every machine, because the sizes of grids depend on it.
 const MULTIPROCESSORS: u32 = 2;
 
 pub(super) fn properties() -> Properties {

@@ -14,8 +14,8 @@ use super::handle::Backend;
 /// [`Device::load_kernels`](super::Device::load_kernels).
 ///
 /// [`ReplaceableKernels::using`] substitutes them for kernels of the same names, so the same launch
-/// code, with its buffers and its geometry, runs either. They stay loaded as long as this value or a
-/// clone of it exists.
+/// code, with its buffers and its geometry, runs either. They stay loaded as long as this value or
+/// a clone of it exists.
 #[derive(Clone)]
 pub struct Kernels {
     #[cfg(halo_cuda)]

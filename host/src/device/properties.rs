@@ -22,7 +22,8 @@ use crate::{ComputeCapability, DriverVersion};
 pub struct Properties {
     /// The device's name, for example `NVIDIA H200`, `cpu`, `emulator`.
     pub name: String,
-    /// Multiprocessors of a CUDA device, 2 of the emulator, hardware threads of the CPU.
+    /// The number of multiprocessors of a CUDA device, or of hardware threads of the CPU; 2 for the
+    /// emulator.
     pub multiprocessors: u32,
     /// Threads that one multiprocessor can hold at a time.
     pub threads_per_multiprocessor: Option<u32>,

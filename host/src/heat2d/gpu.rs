@@ -42,10 +42,10 @@ variants! {
     /// | `heat2d_shared_overlap` | a 16 × 16 tile; tiles overlap by 2 | 14 × 14 |
     /// | `heat2d_shared_halo` | an 18 × 18 tile | 16 × 16 |
     /// | `heat2d_texture` | a texture | 16 × 16 |
-    /// | `heat2d_march_*`, `heat2d_heated_*` | registers, marching along y | 256 × 8 in `f32` |
+    /// | `heat2d_march_*`, `heat2d_heated_*` | registers, marching along y | 256 × 12 in `f32` |
     /// | `heat2d_temporal_*` | registers, 16 iterations in one pass over memory | strips along y |
     /// | `heat2d_resident_*` | registers, all iterations in one launch | what it holds |
-    /// | `heat2d_step_*`, `heat2d_heated_step_*` | registers, marching along y | 256 × 8 in `f32` |
+    /// | `heat2d_step_*`, `heat2d_heated_step_*` | registers, marching along y | 256 × 12 in `f32` |
     ///
     /// [`Variant::March`] and [`Variant::Step`] are the only ones for Neumann boundaries and for
     /// sources: with a source they are the kernels called `heated`. [`Variant::Step`] is for steps

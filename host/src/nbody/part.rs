@@ -94,7 +94,7 @@ pub struct PartPlan<T: Scalar> {
     device: Device,
     parts: TileParts,
     own: Range<u32>,
-    /// The own parts whose sums are computed before the other bodies are received.
+    /// The number of own parts whose sums are computed before the other bodies are received.
     ahead: u32,
     /// A row of sums for each part; empty on the CPU.
     partials: Buffer<[T; 3]>,
@@ -135,9 +135,9 @@ impl<T: Scalar> PartPlan<T> {
         self.add(bodies, accelerations)
     }
 
-    /// The same, where other ranks send the other bodies: only the [own](Self::own) elements of
-    /// `bodies` are valid, and `receive` writes the others. A GPU computes sums over own bodies at
-    /// the same time.
+    /// Like [`accelerations`](Self::accelerations), where other ranks send the other bodies: at
+    /// first only the [own](Self::own) elements of `bodies` are valid, and `receive` writes the
+    /// others. Meanwhile a GPU computes the sums over its own bodies.
     ///
     /// # Errors
     ///
@@ -151,7 +151,7 @@ impl<T: Scalar> PartPlan<T> {
         self.check(bodies, accelerations)?;
         self.compute(0..self.ahead, bodies)?;
         receive(bodies)?;
-        // It may have put another buffer there.
+        // `receive` may have put another buffer there.
         self.check(bodies, accelerations)?;
         self.compute(self.ahead..self.parts(), bodies)?;
         Ok(self.add(bodies, accelerations)?)
@@ -164,8 +164,8 @@ impl<T: Scalar> PartPlan<T> {
         self.device.require(ACCELERATIONS, accelerations)
     }
 
-    /// Computes the sums over these parts, counted from the first own one on. On the CPU
-    /// [`add`](Self::add) computes all.
+    /// Computes the sums over the parts `these`, where 0 is the first own part. On the CPU it does
+    /// nothing: [`add`](Self::add) computes everything.
     fn compute(&mut self, these: Range<u32>, bodies: &Buffer<Body<T>>) -> Result<(), Error> {
         if these.is_empty() || self.device.kind() == DeviceKind::Cpu {
             return Ok(());

@@ -21,8 +21,8 @@
 //!   no end.
 //! - Fields with two axes are computed row by row or, if some rows of all levels fit in the cache,
 //!   level by level.
-//! - Results are written with ordinary stores, however large they are. Non-temporal stores move a
-//!   third less, but take as long or longer (docs/tuning/stencil.md).
+//! - Results are written with ordinary stores, however large they are. Non-temporal stores move
+//!   fewer bytes, but are not faster (docs/tuning/stencil.md).
 //!
 //! A point's operations are the update's, on the same numbers, however the pass is divided, so the
 //! bits equal those of the kernels.
@@ -58,8 +58,8 @@ const SHALLOW: usize = 6;
 pub(super) struct Limits {
     /// The most steps of a pass, for two axes and for three.
     depth: [usize; 2],
-    /// Results of two axes with at most this many bytes stay in the last-level cache, and a pass takes
-    /// at most [`SHALLOW`] steps.
+    /// Results on two axes of at most this many bytes stay in the last-level cache. A pass over
+    /// them takes at most [`SHALLOW`] steps.
     stay_bytes: usize,
     /// Bytes for the planes of all levels that a thread keeps.
     scratch_bytes: usize,
@@ -73,11 +73,11 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             depth: [12, 6],
-            // The new fields beside the old ones, and room for other programs.
+            // The cache holds the new fields, the old ones, and data of other programs.
             stay_bytes: last_cache() / 4,
             scratch_bytes: second_cache() / 2,
-            // Wider tiles are read in longer stretches. Half of a core's share of the last-level cache
-            // is left to other programs.
+            // Wider tiles are read in longer stretches. Half of a core's share of the last-level
+            // cache is left to other programs.
             tile_bytes: second_cache().max(last_cache_per_core() / 2) / 2,
             points_per_thread: 1 << 14,
         }
@@ -148,7 +148,7 @@ impl Geometry {
         }
     }
 
-    /// The least rows and planes of a piece in passes of `depth` steps.
+    /// The least numbers of rows and planes of a piece in passes of `depth` steps.
     fn thick(&self, depth: usize) -> [usize; 2] {
         self.radii
             .map(|radius| (THICK * radius * (depth - 1)).max(1))
@@ -187,8 +187,8 @@ struct Cut {
 }
 
 impl Cut {
-    /// For passes of `depth` steps over tiles of up to `tile` rows, with this number of outputs.
-    /// Without windows.
+    /// The division of passes of `depth` steps over tiles of up to `tile` rows, with this number of
+    /// outputs and without windows.
     fn new(geometry: Geometry, depth: usize, tile: usize, outputs: usize, limits: &Limits) -> Self {
         let [nx, rows, planes] = geometry.extents;
         let points = nx * rows * planes;
@@ -318,8 +318,9 @@ impl<T: Number, const INPUTS: usize> Passes<T, INPUTS> {
         Ok(())
     }
 
-    /// The geometry of passes of `depth` steps and the widest tile of theirs whose levels all fit
-    /// into the scratch; `None` if such a tile would mostly compute what its neighbours compute.
+    /// The geometry of passes of `depth` steps, and the number of rows of the widest tile whose
+    /// levels all fit into the scratch. `None` if such a tile would mostly compute what its
+    /// neighbours compute too.
     fn tile<U, const OUTPUTS: usize>(&self, depth: usize) -> Option<(Geometry, usize)>
     where
         U: PointUpdate<T, INPUTS, OUTPUTS>,
@@ -338,7 +339,7 @@ impl<T: Number, const INPUTS: usize> Passes<T, INPUTS> {
             let tile = tile.saturating_sub(2 * geometry.radii[0]).max(4);
             return Some((geometry, tile));
         }
-        // Two axes have another geometry, which keeps fewer rows.
+        // With two axes there is a second geometry, which keeps fewer rows.
         let geometries: &[bool] = match self.dimensions {
             2 => &[false, true],
             _ => &[false],
@@ -373,7 +374,8 @@ impl<T: Number, const INPUTS: usize> Passes<T, INPUTS> {
     where
         U: PointUpdate<T, INPUTS, OUTPUTS>,
     {
-        // Passes without a tile are not made; they would only need more memory.
+        // `depth` returns no number of steps without a tile. Such a pass would only need more
+        // memory.
         let tile = self.tile::<U, OUTPUTS>(depth).unwrap_or_else(|| {
             let extents = self.layout.extents;
             let geometry = Geometry::new(extents, &U::REACH, self.dimensions, false);
@@ -473,8 +475,8 @@ impl<T: Number, const INPUTS: usize> Passes<T, INPUTS> {
 }
 
 /// Runs a pass of `depth` steps, where `depth` comes from [`Passes::depth`]. All fields have the
-/// layout's points, but inputs that the outputs are written over are empty. The `given` points have
-/// their values after all steps but the last.
+/// layout's points, except that inputs are empty if outputs are written over them. The `given`
+/// points have their values after all steps but the last.
 pub(super) fn pass<T, U, const INPUTS: usize, const OUTPUTS: usize>(
     passes: &Passes<T, INPUTS>,
     update: U,
@@ -821,7 +823,7 @@ struct Plane<'a, S, T, U, const INPUTS: usize> {
 }
 
 impl<S: Simd, T: Number, U, const INPUTS: usize> Plane<'_, S, T, U, INPUTS> {
-    /// Computes the rows, run by run of consecutive ones.
+    /// Computes the rows in runs of consecutive rows.
     #[inline(always)]
     fn compute<const OUTPUTS: usize>(&self, mut out: [&mut [T]; OUTPUTS], windows: &mut [T])
     where
@@ -1059,7 +1061,8 @@ mod tests {
                 stay_bytes: 0,
                 scratch_bytes: [2 << 10, 20 << 10, 200 << 10][below(3)],
                 tile_bytes: below(20 << 10),
-                // All threads, or one: then small fields, too, are taken through several steps.
+                // All threads, or a single one: then passes over small fields take several steps
+                // too.
                 points_per_thread: [1 << 8, 1 << 20, 1 << 20][below(3)],
             };
             let steps = [1, 2, 3, 5, 7, 11, 17][below(7)];

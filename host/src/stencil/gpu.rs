@@ -15,7 +15,7 @@ pub(super) struct Launch<T, const INPUTS: usize> {
 
 /// Fields of the same shape on the same device; only the plan makes this type, after its checks.
 pub(super) struct Checked<'a, T: Number, const INPUTS: usize, const OUTPUTS: usize> {
-    /// `None` for those that the outputs are written over.
+    /// `None` for inputs that are overwritten by outputs.
     pub(super) inputs: [Option<&'a Buffer<T>>; INPUTS],
     pub(super) outputs: [&'a mut Buffer<T>; OUTPUTS],
 }
@@ -46,11 +46,10 @@ impl<T: Number, const INPUTS: usize> Launch<T, INPUTS> {
         let args = update.arguments(inputs, outputs, self.layout);
         // SAFETY: the plan checked that all fields have the layout's points and are on `device`,
         // where every allocation is aligned to 16 bytes; the outputs are distinct from the inputs
-        // and from each other, because they are borrowed mutably. There is an input wherever the
-        // kernel has a parameter for it. The layout comes from
-        // `Stencil::layout`, which obeys the type's contract, and `halo_stencil::blocks` computed
-        // the blocks for it. `stencil!` implements `Compiled`; its kernel is `halo_stencil::step`,
-        // which requires nothing more.
+        // and from each other, because they are borrowed mutably. There is an input for each of the
+        // kernel's parameters. The layout comes from `Stencil::layout`, which obeys the type's
+        // contract, and `halo_stencil::blocks` computed the blocks for it. `stencil!` implements
+        // `Compiled`; its kernel is `halo_stencil::step`, which requires nothing more.
         unsafe { launch::<U::Kernel>(device, &config, args) }
     }
 }

@@ -153,9 +153,10 @@ where
         Ok(())
     }
 
-    /// Takes one step: applies the update to `inputs` at all points and writes `outputs`. For an
-    /// update that is [`OVER_PAST`](halo_stencil::PointUpdate::OVER_PAST) there is
-    /// [`step_over`](Self::step_over), and this does not compile.
+    /// Takes one step: applies the update to `inputs` at all points and writes `outputs`. This
+    /// method does not compile for an update that is
+    /// [`OVER_PAST`](halo_stencil::PointUpdate::OVER_PAST): such an update has
+    /// [`step_over`](Self::step_over).
     ///
     /// An output that is also an input does not compile:
     ///
@@ -205,7 +206,7 @@ where
     /// let mut past = device.upload(&[0.0, 0.0, 1.0, 0.0, 0.0])?;
     /// plan.step_over([&now, &courant], [&mut past])?;
     /// assert_eq!(past.to_vec()?, [0.0, 0.25, 0.5, 0.25, 0.0]);
-    /// // One step later what was the present is the past.
+    /// // In the next step the present field becomes the past one.
     /// plan.step_over([&past, &courant], [&mut now])?;
     /// # Ok(())
     /// # }

@@ -13,8 +13,9 @@ use halo_stencil::{Compiled, overwritten};
 
 /// Fields on a device that a stencil advances step by step, from [`Stencil::start`].
 ///
-/// Outputs become inputs by exchanging buffers: nothing is copied. A run keeps the inputs, and a
-/// buffer for each output unless it is [`OVER_PAST`](halo_stencil::PointUpdate::OVER_PAST).
+/// Outputs become inputs by exchanging buffers: nothing is copied. A run keeps the inputs and,
+/// unless the update is [`OVER_PAST`](halo_stencil::PointUpdate::OVER_PAST), a buffer for each
+/// output.
 #[derive(Debug)]
 pub struct Run<U, T: Number, const D: usize, const INPUTS: usize, const OUTPUTS: usize> {
     plan: Plan<U, T, D, INPUTS, OUTPUTS>,
@@ -154,7 +155,7 @@ where
         &self.plan
     }
 
-    /// The number of steps taken, in replays of a recording too.
+    /// The number of steps taken, including those in replays of a recording.
     #[must_use]
     pub fn steps_taken(&self) -> u64 {
         self.steps.get()
@@ -422,7 +423,7 @@ where
     /// The number of inputs that are states: the current fields and the past ones.
     const STATES: usize = OUTPUTS * (1 + U::PAST);
 
-    /// The place of the current fields among the states.
+    /// The index of the first current field among the states.
     const NOW: usize = if U::OVER_PAST { 0 } else { OUTPUTS };
 
     fn now(&self, output: usize) -> &Buffer<T> {

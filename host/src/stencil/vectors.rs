@@ -1,11 +1,12 @@
 //! Computes rows of points in the processor's vectors.
 //!
-//! Consecutive rows in memory are computed together if all rows that they read are consecutive
-//! too: the inputs are looked up once, so the loop over vectors needs no look-ups and no checks. The
+//! Consecutive rows in memory are computed together if all rows that they read are consecutive too.
+//! The inputs are looked up once, so the loop over vectors needs no look-ups and no checks. The
 //! values beyond the ends of rows are found in one of two ways:
 //!
-//! - Updates that read few values along x: the rows are computed as one long row, as if each row
-//!   continued in the next, and then the points at their ends again, one by one.
+//! - Updates that read only near values along x, and do not write over past fields: the rows are
+//!   computed as one long row, as if each row continued in the next. Then the points at their ends
+//!   are computed again, one by one.
 //! - Others: rows that are read along x are first copied to windows, each between the values beyond
 //!   its ends.
 #![forbid(unsafe_code)]
@@ -28,11 +29,11 @@ const BOX: usize = 2 * MAX_BOX + 1;
 /// Updates that read at most this many values keep a slice for each value.
 const MOST: usize = 64;
 
-/// If the radius is at most this, rows are computed as one long row.
+/// If the radius along x is at most this, rows are computed as one long row.
 const SHORT: usize = 2;
 
-/// The points that are computed together: they fit in the first-level cache with what they read,
-/// and those with windows fit with their windows.
+/// The number of points that are computed together, without and with windows. They fit in the
+/// first-level cache together with what they read, windows included.
 const RUN: usize = 4096;
 const RUN_WITH_WINDOWS: usize = 1024;
 
@@ -145,8 +146,9 @@ const fn value_of(
     Some((field, offset))
 }
 
-/// Which rows are looked up as value `number`: those at the point's own place, or, instead of the
-/// value next to it along x, those that are read along x. `None` for other values.
+/// The rows that are looked up as value `number`. The value at offset 0 along x stands for its row,
+/// and the value at offset 1 for the row with the values beside it. `None` for all other values,
+/// and for past fields that are overwritten.
 const fn looked_up<T, U, const INPUTS: usize, const OUTPUTS: usize>(
     number: usize,
 ) -> Option<(usize, [isize; 3])>
@@ -165,8 +167,8 @@ where
     }
 }
 
-/// Whether rows are copied to windows. Only these may be written over past fields: without windows,
-/// points are computed again after they were written.
+/// Whether rows are copied to windows. Results may be written over past fields only with windows:
+/// without them, points are computed again after they were written.
 const fn in_windows<T, U, const INPUTS: usize, const OUTPUTS: usize>() -> bool
 where
     T: Number,
@@ -175,14 +177,14 @@ where
     U::OVER_PAST || furthest(&U::REACH, 0) > SHORT
 }
 
-/// The rows of a field that are read along x, on either side within a plane and along the slowest
-/// axis.
+/// The radii, within a plane and along the slowest axis, of the rows in which a field is read along
+/// x.
 const fn rows_along_x(reach: Reach, dimensions: usize) -> [usize; 2] {
     let [_, y, z] = radii(reach, dimensions);
     if reach.is_box() { [y, z] } else { [0, 0] }
 }
 
-/// The windows of all fields before this one, for each row.
+/// The number of windows that a row has for all fields before this one.
 const fn windows_before(reach: &[Reach], dimensions: usize, field: usize) -> usize {
     let (mut before, mut at) = (0, 0);
     while at < field {
@@ -208,7 +210,7 @@ where
     if nx < points { points / nx } else { 1 }
 }
 
-/// The elements of the windows for rows of `nx` points.
+/// The number of elements of the windows for rows of `nx` points.
 pub(super) const fn windows_len<T, U, const INPUTS: usize, const OUTPUTS: usize>(nx: usize) -> usize
 where
     T: Number,
@@ -304,8 +306,8 @@ pub(super) struct Run<'s, 'r, S, T, U, const INPUTS: usize> {
 impl<S: Simd, T: Number, U, const INPUTS: usize> Run<'_, '_, S, T, U, INPUTS> {
     /// Computes the rows `out`, at most [`most_rows`]. `windows` has [`windows_len`] elements.
     ///
-    /// This is a call: inlined into the loops around it, the loop over vectors would not have its
-    /// constants in registers.
+    /// The work is a function of its own: inlined into the loops around it, the loop over vectors
+    /// would not keep its constants in registers.
     #[inline(always)]
     pub(super) fn compute<const OUTPUTS: usize>(&self, out: [&mut [T]; OUTPUTS], windows: &mut [T])
     where
@@ -451,8 +453,8 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Run<'_, '_, S, T, U, INPUTS> {
         }
     }
 
-    /// Looks up the values that have been found once for all points, and computes `count` points at a
-    /// time, at least one vector.
+    /// Computes `count` points at a time, at least one vector. If the update reads few values, they
+    /// are first looked up, once for all points.
     #[inline(always)]
     fn stretches<const OUTPUTS: usize>(
         &self,
@@ -522,10 +524,10 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Run<'_, '_, S, T, U, INPUTS> {
         U: PointUpdate<T, INPUTS, OUTPUTS>,
     {
         let lanes = lanes::<S, T>();
-        // The vectors of the first output are aligned, so each lies in one cache line. The first and
-        // the last vector, which compute some of their points again, come before them and are written
-        // after them, because an output that is written over a past field has the past values only
-        // until then.
+        // The vectors of the first output are aligned, so each lies in one cache line. The first
+        // and the last vector overlap others, so some points are computed twice. These two are
+        // computed before the others, while an output over a past field still has the past values,
+        // and are written last.
         let begin = before_aligned::<S, T>(&out[0][first..]);
         // Two vectors at a time: each address is loaded once for both.
         let end = count - (count - begin) % (2 * lanes);
@@ -599,7 +601,8 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Run<'_, '_, S, T, U, INPUTS> {
         }
     }
 
-    /// The vector from an element on, which is the second number among values next to it along x.
+    /// The results for a vector of points. `at` is the index of the first point in [`Values::row`]
+    /// and in [`Values::wide`].
     #[inline(always)]
     fn vector<V, const OUTPUTS: usize>(
         &self,
@@ -628,23 +631,24 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Run<'_, '_, S, T, U, INPUTS> {
     }
 }
 
-/// The rows that points in memory order read, at an offset within a plane and along the slowest
-/// axis.
+/// The values that points in memory order read in the rows at an offset within a plane and along
+/// the slowest axis.
 trait Values<T> {
     /// The values at the points' own places.
     fn row(&self, field: usize, dj: isize, ds: isize) -> &[T];
 
-    /// These values and those next to them along x, from the furthest on.
+    /// These values with those beside them along x. The slice begins with the furthest value before
+    /// the first point.
     fn wide(&self, field: usize, dj: isize, ds: isize) -> &[T];
 }
 
-/// Looks the values up.
+/// Looks up the values at each call.
 struct Found<'s, 'r, T, U, const INPUTS: usize, const OUTPUTS: usize> {
     rows: &'s Rows<'r, T, INPUTS>,
-    /// The first point, and their number.
+    /// The first point, and the number of points.
     first: usize,
     count: usize,
-    /// The windows of the rows, and the elements of each.
+    /// The windows of the rows, and the number of elements for each value.
     windows: &'s [T],
     window: usize,
     update: PhantomData<U>,
@@ -657,7 +661,7 @@ where
 {
     const MARGIN: usize = furthest(&U::REACH, 0);
 
-    /// The elements of each [`wide`](Values::wide) slice.
+    /// The number of elements of each [`wide`](Values::wide) slice.
     #[inline(always)]
     fn wide_count(&self) -> usize {
         match const { in_windows::<T, U, INPUTS, OUTPUTS>() } {
@@ -751,7 +755,7 @@ struct Vectors<'s, S: Simd, T: InVectors, U, V, const INPUTS: usize, const OUTPU
     values: &'s V,
     /// The outputs before they are written, if past fields are overwritten.
     old: [T::Vector<S>; OUTPUTS],
-    /// The first point among the values at it, and among those next to it along x.
+    /// The index of the first point in [`Values::row`] and in [`Values::wide`].
     at: [usize; 2],
     update: PhantomData<U>,
 }

@@ -1,7 +1,7 @@
 //! The processor on which a thread runs.
 //!
-//! Linux may leave two threads on one processor for tens of milliseconds while another processor
-//! idles: it may wake a thread where it ran before, and balances only later. Work of a few
+//! Linux may leave two threads on one processor for tens of milliseconds while another processor is
+//! idle: it may wake a thread where it ran before, and balances the load only later. Work of a few
 //! milliseconds then takes as long as on one thread.
 
 /// The number of the calling thread's processor; `None` if the system does not say.
@@ -40,8 +40,8 @@ pub(super) fn leave(processor: u32) {
             return;
         }
         for set in [&others, &allowed] {
-            // SAFETY: the pointer is valid for a set of that size. If the system refuses, the thread
-            // stays where it is.
+            // SAFETY: the pointer is valid for a set of that size. If the system refuses, the
+            // thread stays where it is.
             unsafe { libc::sched_setaffinity(0, SIZE, set) };
         }
     }

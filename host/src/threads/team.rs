@@ -26,8 +26,8 @@ const LOOKS: usize = 64;
 /// processor: a helper may be waiting for one.
 const PATIENCE: usize = 1 << 12;
 
-/// The fewest calls from one in which a helper leaves the calling thread's processor to the next
-/// such call. Where there are more threads than processors, some helper always runs there.
+/// A helper leaves the calling thread's processor at most once in this many calls. Where there are
+/// more threads than processors, some helper always runs there.
 const RARELY: u32 = 32;
 
 /// The most threads of a team, including the calling one.

@@ -11,7 +11,7 @@
 //! geophysical imaging", Geophysical Prospecting 59 (2011), section 3). The error is of order Δt² +
 //! hᵖ. Steps are stable up to [`Wave3d::longest_step`].
 //!
-//! A step writes the new field over the past one, which it reads at the point itself alone.
+//! A step writes the new field over the past one, which it reads only at the point itself.
 //!
 //! [`Wave3d`] describes the computation: a [`Grid3`](crate::Grid3), with the boundaries of the
 //! field, and the order. [`Wave3d::start`] puts a field on a device, with its velocities

@@ -13,7 +13,7 @@ use gpu_kernels::wave3d::step::{Laplacian, RADIUS};
 
 /// The steps of a [`Wave3d`] on a device, on buffers of the caller: `step_over` computes the new
 /// field from the current one and the coefficients ([`Wave3d::coefficients`]), and writes it over
-/// the field a step before.
+/// the past field.
 pub type Plan<T> = stencil::Plan<<T as Kernels>::Closed, T, 3, 3, 1>;
 
 /// Like [`Plan`], with damping: the last two fields are the [`Wave3d::absorbing_coefficients`].

@@ -102,7 +102,7 @@ pub(super) fn mark(timed: Timed<'_>, radius: f64) -> Mark {
     }
 }
 
-/// A key for each of the record's baselines among these, whose marks belong to no family.
+/// A key for each of the record's baselines that is among `shown`; the marks belong to no family.
 pub(super) fn baseline_keys(record: &Record, shown: &[Timed<'_>], first: &str) -> Vec<Key> {
     let baselines = record
         .baselines

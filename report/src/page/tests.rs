@@ -450,7 +450,7 @@ fn times(record: &mut Record) -> impl Iterator<Item = (usize, &mut Times)> {
 #[test]
 fn times_of_any_size_stay_on_the_page() {
     let extremes = [0.0, 1e-300, 1e-9, 1.0, 1e9, 1e300, f64::INFINITY, f64::NAN];
-    // Each is the first once, and the second once.
+    // Each extreme is `first` once, and `second` once.
     let page_of = |index: usize| {
         let (first, second) = (extremes[index], extremes[(3 * index + 1) % extremes.len()]);
         let mut record = sample::whole();

@@ -1,4 +1,4 @@
-//! The record of a run over several ranks, and what follows from it.
+//! The record of a run over several ranks, and the efficiencies and the model that follow from it.
 
 use serde::{Deserialize, Serialize};
 
@@ -230,8 +230,9 @@ impl ScalingRecord {
         Some(alone.both_s / (row.shares(row.ranks) * row.both_s))
     }
 
-    /// Latency in seconds and bandwidth in bytes per second: of the quickest message, and of the
-    /// longest less that latency. `None` without messages of two lengths.
+    /// Latency in seconds and bandwidth in bytes per second: the latency is the time of the
+    /// quickest message, and the bandwidth is that of the longest message after the latency. `None`
+    /// without messages of two lengths.
     #[must_use]
     pub fn line(&self) -> Option<(f64, f64)> {
         let (first, last) = (self.messages.first()?, self.messages.last()?);
@@ -241,7 +242,7 @@ impl ScalingRecord {
         let times = self.messages.iter().map(|it| it.seconds);
         let latency = times.fold(f64::INFINITY, f64::min);
         let beyond = last.seconds - latency;
-        // Other work kept the machine busy: the longest message was not slower.
+        // If other work kept the machine busy, the longest message may not have been slower.
         let seconds = if beyond > 0.0 { beyond } else { last.seconds };
         Some((latency, last.bytes as f64 / seconds))
     }

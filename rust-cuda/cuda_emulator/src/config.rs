@@ -68,9 +68,9 @@ pub enum ThreadOrder {
     Reverse,
     /// A new random order after every barrier, drawn from this seed, and a
     /// random chance that others run first at every atomic and step. With
-    /// [`Blocks::Resident`] blocks start one after another: those that wait for
-    /// none of the later ones may end before these start. The same seed gives
-    /// the same orders.
+    /// [`Blocks::Resident`] blocks start one after another: a block that does
+    /// not wait for the later ones may end before they start. The same seed
+    /// gives the same orders.
     Random(u64),
 }
 

@@ -475,8 +475,8 @@ pub enum Diagnosis {
         accesses: Box<[RacingAccess; 2]>,
     },
 
-    /// As [`DataRace`](Self::DataRace), if neither access is volatile or atomic, which the program
-    /// does not tell because it has no debug information there.
+    /// A [`DataRace`](Self::DataRace) if both accesses are plain. They may be volatile or atomic
+    /// instead: only debug information can tell, and the program has none there.
     #[error(
         "kernel `{kernel}`: there may be a data race on element {element} of {memory}: {} and {}; \
          whether they are volatile or atomic cannot be told without debug information: set \

@@ -361,7 +361,7 @@ fn work(launch: &Launch<'_>, queue: &Queue) {
     workspace.put_back();
 }
 
-/// In random orders, how often the blocks that have started run before the next one starts.
+/// In random orders: the rounds through the blocks that have started, before the next one starts.
 const ROUNDS_BETWEEN_STARTS: u64 = 4;
 
 /// Runs all blocks in turn on this OS thread.

@@ -132,8 +132,8 @@
 //! blocks, after more accesses, or hidden by a missing fence. Statics that serve as shared memory
 //! in place, and textures, are not watched. Volatile accesses are recognised by the program's debug
 //! information (line tables are enough). Without it a race is reported as a
-//! [`PossibleDataRace`](Diagnosis::PossibleDataRace), and so are volatile accesses and atomic loads
-//! and stores without an order that is seen.
+//! [`PossibleDataRace`](Diagnosis::PossibleDataRace), and so are volatile accesses, and atomic
+//! loads and stores, if no order between them is found.
 //!
 //! `tests/races.rs` plants the races below. The column "Orders" is the comparison of results alone,
 //! one block at a time. The last column is what Compute Sanitizer's racecheck found in the same

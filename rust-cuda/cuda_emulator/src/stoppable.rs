@@ -46,8 +46,8 @@ pub(crate) enum Interrupted {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Position {
     pub place: Interrupted,
-    /// Whether the call of [`Interrupted::Within`] is part of a recursion: the code that holds the lock
-    /// may be inlined into the recursive function.
+    /// Whether the call of [`Interrupted::Within`] is part of a recursion: the code that holds the
+    /// lock may be inlined into the recursive function.
     pub recurs: bool,
     /// The innermost call, unless it is part of a recursion or its return address cannot be found.
     pub innermost: Option<Return>,

@@ -111,11 +111,12 @@ pub enum Compare {
 /// each time from the same contents of the buffers, and compares the results.
 ///
 /// Finds what a single launch cannot: data races ([`Diagnosis::DataRace`]; without debug
-/// information [`Diagnosis::PossibleDataRace`]), in a run that watches the accesses of some threads; results that depend on the order of
-/// threads or blocks ([`Diagnosis::OrderDependent`]) and on memory that was never
-/// written ([`Diagnosis::UninitialisedRead`]). The last two are found by value: what
-/// never reaches a buffer is not found. Any other diagnosis of any of the runs is
-/// returned as it is.
+/// information [`Diagnosis::PossibleDataRace`]), in a run that watches the accesses of
+/// some threads; results that depend on the order of threads or blocks
+/// ([`Diagnosis::OrderDependent`]) and on memory that was never written
+/// ([`Diagnosis::UninitialisedRead`]). The last two are found by value: what never
+/// reaches a buffer is not found. Any other diagnosis of any of the runs is returned as
+/// it is.
 ///
 /// `thread` is run several times; it should affect only buffers. Afterwards the
 /// buffers hold the results of the first run, so that the effect is that of one

@@ -1,7 +1,7 @@
 //! Mistakes that do not compile, and the compiler's messages about them.
 //!
-//! `TRYBUILD=overwrite cargo test -p halo-compile-fail` writes the present messages; read them before
-//! you keep them.
+//! `TRYBUILD=overwrite cargo test -p halo-compile-fail` stores the compiler's messages; read them
+//! before you commit them.
 
 #[test]
 fn mistakes_in_kernels_do_not_compile() {

@@ -5,6 +5,7 @@
 //! where one takes more than [`MOST`] times as long as there.
 
 mod kernel;
+mod ranks;
 
 use halo_gpu::derivative3d::FiniteDifferences3d;
 use halo_gpu::heat2d::Heat2d;
@@ -95,6 +96,7 @@ fn of<T: heat3d::Kernels + wave3d::Kernels + reduction::Number>()
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     kernel::check()?;
+    ranks::check()?;
     let mut times = of::<f32>()?;
     times.extend(of::<f64>()?);
     let Some(other) = std::env::args().nth(1) else {

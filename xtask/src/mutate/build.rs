@@ -34,16 +34,16 @@ const SOMETIMES: &str = "#[inline        ]";
 /// crates for the original's, because both have the same paths within their workspaces, and a test
 /// of the original could run the copy. Dependencies are built as in the original.
 const PROFILE: [(&str, &str); 2] = [
-    // That of the mutated crates.
+    // The level of the mutated crates.
     ("CARGO_PROFILE_DEV_DEBUG", "0"),
-    // That of procedural macros and build scripts, 0 in the original.
+    // The level of procedural macros and build scripts, which is 0 in the original.
     ("CARGO_PROFILE_DEV_BUILD_OVERRIDE_DEBUG", "1"),
 ];
 
 /// The crates that the original builds with the debug level of the profile.
 const MUTATED: [&str; 2] = ["halo-kernels", "halo-stencil"];
 
-/// The same for the other crates of a workspace, which may have a level of their own.
+/// The debug levels of the workspace's other crates, which may have a level of their own.
 fn debug_levels(members: &[String]) -> impl Iterator<Item = String> {
     let others = members.iter().filter(|it| !MUTATED.contains(&it.as_str()));
     others.map(|name| format!("profile.dev.package.{name}.debug=1"))

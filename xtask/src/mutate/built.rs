@@ -1,4 +1,4 @@
-//! [`Built`]: what trials need.
+//! [`Built`]: the tests and mutations that trials need.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -8,15 +8,15 @@ use serde::{Deserialize, Serialize};
 use super::mutation::Mutation;
 use super::suite::Suite;
 
-/// Tests, and the mutations that are built into them: all that trials need.
+/// Tests, and the mutations that are built into them.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Built {
-    /// Those with mutations among these.
+    /// The families whose tests must notice these mutations.
     pub(super) families: Vec<String>,
     pub(super) suites: BTreeMap<String, Suite>,
-    /// Those that were selected.
+    /// The selected mutations.
     pub(super) mutations: Vec<Mutation>,
-    /// The numbers of those that did not compile.
+    /// The numbers of the mutations that did not compile.
     pub(super) rejected: Vec<u32>,
     /// A hash of the code of each file.
     pub(super) codes: BTreeMap<PathBuf, String>,

@@ -114,7 +114,8 @@ struct Output<'a> {
     text: String,
     /// The length of the source that has been copied.
     position: usize,
-    /// The expressions that have begun and not ended: their ends, and their indices in `expressions`.
+    /// The expressions that have begun but not ended: their ends, and their indices in
+    /// `expressions`.
     open: Vec<(usize, usize)>,
     expressions: Vec<Expression>,
 }

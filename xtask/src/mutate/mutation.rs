@@ -15,7 +15,7 @@ pub(super) struct Mutation {
     /// The family whose tests must notice it; `None` for code that all families share.
     pub(super) family: Option<String>,
     pub(super) site: Site,
-    /// The source's reason why it changes nothing, if it gives one.
+    /// The reason that the source gives why the mutation changes nothing, if any.
     pub(super) waived: Option<String>,
     /// Its rank in the order that samples are taken from.
     pub(super) rank: u64,

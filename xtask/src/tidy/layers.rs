@@ -45,7 +45,7 @@ const fn layer(
 /// Every module.
 const ALL: Layer = layer("all", &["crate", "*"], &[]);
 
-/// A crate without layers: only circles are forbidden.
+/// A crate without layers: only cycles are forbidden.
 const fn without_layers(name: &'static str, sources: &'static str) -> Crate {
     Crate {
         name,

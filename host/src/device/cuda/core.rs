@@ -59,10 +59,10 @@ impl OwnMemory {
         self.address
     }
 
-    /// The memory for use by `to` instead of `from`, handles of the same GPU.
+    /// Passes the memory on from `from` to `to`, two handles of the same GPU.
     ///
-    /// Memory stays bound to the pool and the stream of the handle that has allocated it: drivers
-    /// have crashed in `cuStreamSynchronize` after memory was freed in another stream and its pool
+    /// Memory stays bound to the pool and the stream of the handle that has allocated it: some
+    /// drivers crash in `cuStreamSynchronize` after memory is freed in another stream and its pool
     /// destroyed.
     pub(super) fn lent(self, from: &Arc<Core>, to: &Arc<Core>) -> Self {
         let lender = self.lender.unwrap_or_else(|| Arc::clone(from));
@@ -307,7 +307,7 @@ impl Core {
         let memory = DevicePointer::<u8>::from_raw(address);
         // For failures see `give_back`.
         let _: CudaResult<()> = if self.pool.is_some() {
-            // SAFETY: the caller's promise; the memory is of this handle's pool.
+            // SAFETY: the caller's promise; the memory comes from this handle's pool.
             unsafe { memory::cuda_free_async(&self.stream, memory) }
         } else {
             let _: CudaResult<()> = self.stream.synchronize();

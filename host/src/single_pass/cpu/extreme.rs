@@ -201,8 +201,8 @@ fn of_piece<T: Ordered, const GREATEST: bool>(values: &[T]) -> T {
 /// The least or greatest element that is not NaN, and whether there is a NaN.
 #[inline(always)]
 fn of_numbers<T: Ordered, const GREATEST: bool>(values: &[T]) -> (T, bool) {
-    // Rows of 512 bytes together: the processor's prefetches work best for memory that is read
-    // almost in order.
+    // The rows have 512 bytes together at most: the processor's prefetches work best for memory
+    // that is read almost in order.
     match size_of::<T>() {
         8 => of_rows::<T, 2, GREATEST>(values),
         _ => of_rows::<T, 4, GREATEST>(values),

@@ -13,12 +13,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// The most lanes: for elements of 4 bytes.
 const LANES: usize = 2048;
 
-/// The most rows that are added together: each lane's total is loaded and stored once for all of
+/// The most rows that are added together. Each lane's total is loaded and stored once for all of
 /// them.
 const ROWS: usize = 4;
 
-/// From this number of bytes on, an array does not stay in a cache. It is then read in order, one row
-/// after the other, for which the processor's prefetches work best.
+/// An array of at least this many bytes does not stay in a cache. It is read in order, one row
+/// after the other, because the processor's prefetches then work best.
 const IN_MEMORY: usize = 16 << 20;
 
 /// A small number of terms or chunks, which needs less memory.
@@ -68,7 +68,7 @@ trait Terms<V>: Copy + Sync {
     /// Adds the term at `place` to `total`.
     fn take(self, total: V, place: usize) -> V;
 
-    /// The rows to be added together if each array has `bytes` bytes: 1 or [`ROWS`].
+    /// The number of rows to add together if each array has `bytes` bytes: 1 or [`ROWS`].
     fn together(self, bytes: usize) -> usize;
 }
 
@@ -97,7 +97,8 @@ impl<V, T: Copy + Sync, F: Fn(V, T) -> V + Copy + Sync> Terms<V> for Elements<'_
     }
 
     fn together(self, bytes: usize) -> usize {
-        // Totals that are larger than the elements take longer than reading them does.
+        // If totals are larger than elements, loading and storing them takes longer than reading
+        // the elements.
         if bytes < IN_MEMORY || size_of::<V>() > size_of::<T>() {
             ROWS
         } else {
@@ -218,7 +219,7 @@ fn chunk<V: Total>(terms: impl Terms<V>, lanes: usize, together: usize, totals: 
 struct Chunk<'a, V, T> {
     terms: T,
     totals: &'a mut [V],
-    /// The rows that are added together, up to [`ROWS`].
+    /// The number of rows that are added together, at most [`ROWS`].
     together: usize,
 }
 

@@ -36,7 +36,7 @@ pub enum IrError {
     NoGlobalAllocator,
     /// A static lies in a section that means nothing on the device.
     #[error(
-        "static `{name}` has link_section \"{section}\", which is not the section of an address space; use \".shared\", \".constant\" or \".global\", with \".visible\" appended when the host shall see it"
+        "static `{name}` has link_section \"{section}\", which is not the section of an address space; use \".shared\", \".constant\" or \".global\", with \".visible\" appended if the host must access it"
     )]
     UnknownSection {
         /// The static.

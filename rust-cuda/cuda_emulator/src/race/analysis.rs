@@ -26,8 +26,8 @@ struct Touch<'a> {
     end: usize,
 }
 
-/// The race whose second access was the earliest; or that there may be one, where nothing tells
-/// volatile accesses from others.
+/// The race whose second access was the earliest. If there is none, but the program does not name
+/// the manner of some accesses: the same for races that are possible if these accesses are plain.
 pub(crate) fn first_race(trace: &Trace, config: &LaunchConfig) -> Option<Diagnosis> {
     let accesses = trace.accesses();
     let mut operands = HashMap::new();

@@ -479,7 +479,7 @@ fn copies_of_odd_sizes_or_places_are_refused() {
 #[test]
 #[cfg(guarded)]
 fn a_copy_past_the_end_is_found_at_its_line() {
-    // A device makes a copy that nobody waits for as well.
+    // A device also makes a copy that no thread waits for.
     for wait in [true, false] {
         let memory = DeviceMemory::new();
         let input = Buffer::new(&memory, "input", &[7_u32; 8]);
@@ -489,7 +489,8 @@ fn a_copy_past_the_end_is_found_at_its_line() {
             let tile = shared!(u32; 9);
             let t = tid() as isize;
             let (to, from) = (tile.0.wrapping_offset(t), i.raw().wrapping_offset(t));
-            // SAFETY: none for the last thread: the test is about that.
+            // SAFETY: the words are in the tile and in the input. The last thread's word is beyond
+            // the input: the emulator must report that read.
             unsafe { cuda::cp_async(to.cast(), from.cast(), 4) };
             if wait {
                 cuda::cp_async_wait_all();

@@ -427,7 +427,7 @@ fn child_without_debug_information() {
             assert!(message.contains(part), "{message}");
         }
     }
-    // Locked additions, and accesses that barriers order, are what they are without it, too.
+    // Atomic additions, and accesses that barriers order, need no debug information.
     for name in ["atomic additions", "a tile with barriers, in a loop"] {
         let &(_, grid, threads, kernel) = CORRECT.iter().find(|it| it.0 == name).unwrap();
         check(grid, threads, kernel).expect(name);
@@ -632,8 +632,8 @@ fn what_is_ordered_is_not_blamed() {
     }
 }
 
-/// When a block starts, it notes how many blocks have ended; then it greets its neighbours twice. On
-/// a GPU a block may start after others, which are not its neighbours, have ended.
+/// When a block starts, it notes how many blocks have ended; then it greets its neighbours twice.
+/// On a GPU, blocks that are not its neighbours may have ended before it starts.
 #[test]
 fn blocks_that_are_resident_may_start_late() {
     const BLOCKS: u32 = 8;

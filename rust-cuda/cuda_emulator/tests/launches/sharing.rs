@@ -23,8 +23,8 @@ fn verification_leaves_alone_what_others_have_borrowed() {
     let verified = Buffer::new(&memory, "verified", &[0_u32; 32]);
     let mut borrowed = Buffer::new(&memory, "borrowed", &[0_u32; 1024]);
     let v = verified.ptr();
-    // A verification that restores all memory loses one write in twenty. Watched runs, which protect
-    // memory, take longer.
+    // A verification that restored all memory would lose one write in twenty. Runs that watch
+    // accesses protect memory, and take longer, so they write less.
     for (watched_accesses, writes) in [(0, 400), (1024, 20)] {
         let mut how = Verify::default();
         how.watched_accesses = watched_accesses;

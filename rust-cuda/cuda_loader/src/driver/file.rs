@@ -102,7 +102,7 @@ fn examine(path: &Path) -> io::Result<Finding> {
     })
 }
 
-/// Describes the damage of a library's file: a part that its header names and the file lacks.
+/// Describes the damage to a library's file: a part that its header names, but the file lacks.
 fn damage(file: &File, size: u64, header: &[u8]) -> io::Result<Option<String>> {
     let cut = |end: u64| {
         Some(format!(
@@ -198,7 +198,7 @@ mod tests {
     fn a_damaged_file_is_told_by_its_headers() {
         let path = std::env::temp_dir().join(format!("cuda_loader-file-{}", std::process::id()));
         let examined = |bytes: &[u8]| {
-            // Another file each time: one that is written over is flushed to the disk.
+            // A new file each time: the system flushes a file that is overwritten to the disk.
             let _ = std::fs::remove_file(&path);
             std::fs::write(&path, bytes).expect("a file");
             examine(&path).expect("a file that can be read")
