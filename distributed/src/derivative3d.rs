@@ -291,7 +291,11 @@ fn plans<T: Scalar>(
     let low = own.start + if below > 0 { radius } else { 0 };
     let high = own.end - if above > 0 { radius } else { 0 };
     let only_z = [x, y] == [[0; 2]; 2] && [below, above] != [0; 2];
-    let apart = if ahead && only_z && low < high {
+    // The one-sided stencil of a second derivative, which has the most points, must be within the
+    // rank's own planes too.
+    let [boundary, _] = differences.grid().ends(Axis::Z);
+    let is_thin = boundary == Boundary::OneSided && own.len() < 2 * radius + 2;
+    let apart = if ahead && only_z && low < high && !is_thin {
         let outer = [own.start..low, high..own.end].into_iter();
         let outer = outer.filter(|planes| !planes.is_empty()).map(plan);
         Some(Apart {
