@@ -217,17 +217,21 @@ impl BlockPart {
         let (i, j) = (block % columns * reach[0], strip % rows * reach[1]);
         // First come the planes near the first end, then those near the last, then the segments
         // between.
-        let near = planes_near_end(grid.radius, rule_of(grid.rules, 2));
-        let [low, high] = planes_between(grid.planes, nz, near);
-        let (before, behind) = (low - begin, end - high);
         let nth = strip / rows;
-        let (k, depth) = if nth < before {
-            (begin + nth, 1)
-        } else if nth < before + behind {
-            (high + (nth - before), 1)
+        let (k, depth) = if rule_of(grid.rules, 2) == rule::ONE_SIDED {
+            let [low, high] = planes_between(grid.planes, nz, grid.radius);
+            let (before, behind) = (low - begin, end - high);
+            if nth < before {
+                (begin + nth, 1)
+            } else if nth < before + behind {
+                (high + (nth - before), 1)
+            } else {
+                let k = low + (nth - before - behind) * grid.segment;
+                (k, grid.segment.min(high - k))
+            }
         } else {
-            let k = low + (nth - before - behind) * grid.segment;
-            (k, grid.segment.min(high - k))
+            let k = begin + nth * grid.segment;
+            (k, grid.segment.min(end - k))
         };
         Self {
             begin: [i, j, k],
@@ -524,22 +528,27 @@ pub(super) unsafe fn operator<
     outputs: [*mut T; OUTPUTS],
     grid: Grid<'_, T>,
 ) {
+    // equivalent mutant (comparison): an access has two points or four
+    let has_whole_rows = |nx: u32| V::COUNT > 1 && nx.is_multiple_of(V::COUNT as u32);
     // SAFETY: forwarded word for word; rows are whole accesses.
-    let reach = unsafe {
-        // equivalent mutant (comparison): an access has two points or four
-        if V::COUNT > 1 && grid.extents[0].is_multiple_of(V::COUNT as u32) {
+    unsafe {
+        if has_whole_rows(grid.extents[0]) {
             march_planes::<T, V, O, FIELDS, OUTPUTS, TERMS, ROWS>(tiles, inputs, outputs, grid);
-            reach(ROWS, V::COUNT)
         } else {
             march_planes::<T, T, O, FIELDS, OUTPUTS, TERMS, SINGLE_ROWS>(
                 tiles, inputs, outputs, grid,
             );
-            reach(SINGLE_ROWS, T::COUNT)
         }
-    };
+    }
     // Computed again, so that it takes no registers during the march.
+    let extents = grid.extents.map(forgotten);
+    let reach = if has_whole_rows(extents[0]) {
+        reach(ROWS, V::COUNT)
+    } else {
+        reach(SINGLE_ROWS, T::COUNT)
+    };
     let grid = Grid {
-        extents: grid.extents.map(forgotten),
+        extents,
         planes: grid.planes.map(forgotten),
         radius: forgotten(grid.radius),
         rules: forgotten(grid.rules),
