@@ -162,7 +162,7 @@ const fn reach(rows: usize, count: usize) -> [u32; 2] {
 
 /// The number of planes near a one-sided end of z. Each has its own block, since it takes more
 /// work.
-#[inline(always)]
+#[cfg(not(target_arch = "nvptx64"))]
 pub(super) const fn planes_near_end(radius: u32, rule: u32) -> u32 {
     if rule == rule::ONE_SIDED { radius } else { 0 }
 }
