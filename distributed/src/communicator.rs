@@ -142,9 +142,10 @@ impl Communicator {
     /// computes the others, and the results have the same bits. The cost: along each axis that is
     /// cut, 6 w planes are computed twice, where w is the width of the ghost points.
     ///
-    /// `ahead` also decides whether derivatives are computed in two parts, of which the first needs
-    /// no messages, and whether a GPU sums over its rank's own bodies while the others arrive.
-    /// The cost: a second launch, which begins when the first has ended on all multiprocessors.
+    /// `ahead` has the same meaning for work that need not be done twice. A rank computes the
+    /// derivatives that need no ghost points during the messages, and the others after them. A GPU
+    /// sums over its rank's own bodies while the others arrive. The cost: more launches, each of
+    /// which begins when the one before has ended on all multiprocessors.
     ///
     /// ```
     /// use halo_distributed::{Ahead, Decomposition, Error, heat2d};

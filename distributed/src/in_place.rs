@@ -7,8 +7,9 @@ use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// The field of a buffer in host memory, parts of which are sent and received as messages. The
-/// buffer is empty meanwhile, and has the field again when this value is dropped.
+/// A field in host memory, taken out of its buffer. Messages are sent from some parts of it, and
+/// received into others. When this value is dropped, the field goes back into the buffer, which is
+/// empty until then.
 pub(crate) struct InPlace<'b, T: Element> {
     buffer: &'b mut Buffer<T>,
     /// `None` once the buffer has the field again.

@@ -161,7 +161,7 @@ fn with_room<T>(
     })
 }
 
-/// The index of the first aligned element, or 0 if none is aligned.
+/// The index of the first element whose address is aligned, or 0 if there is no such element.
 fn start_of<T>(memory: *const T, len: usize) -> usize {
     let start = memory.align_offset(alignment::<T>(len));
     if start <= room::<T>(len) { start } else { 0 }

@@ -176,9 +176,9 @@ pub(super) fn planes_between([begin, end]: [u32; 2], nz: u32, near: u32) -> [u32
     [near.clamp(begin, end), (nz - near).clamp(begin, end)]
 }
 
-/// The number of blocks for `nx` × `ny` points in each of `planes` planes, of which `near` have
-/// their own blocks, and for threads of `rows` accesses of `count` points. `None` if it does not
-/// fit `u32`.
+/// The number of blocks. There are `planes` planes of `nx` × `ny` points; `near` of them have blocks
+/// of their own. A thread has `rows` accesses of `count` points. `None` if the number does not fit
+/// `u32`.
 pub(super) const fn blocks(
     [nx, ny, planes]: [usize; 3],
     near: usize,

@@ -74,9 +74,9 @@ impl Share {
         self.single[size / size_of::<f64>()]
     }
 
-    /// The blocks along x, and the planes that each goes through, for `nx` × `ny` points of `size`
-    /// bytes in each of `planes` planes, of which `near` are near a one-sided end, and for these
-    /// rules. `None` if the blocks, or the points of a plane, do not fit `u32`.
+    /// The number of blocks along x, and the number of planes that a block goes through. There are
+    /// `planes` planes of `nx` × `ny` points of `size` bytes; `near` of them are near a one-sided end
+    /// of z. `None` if the number of blocks, or of points in a plane, does not fit `u32`.
     #[must_use]
     pub const fn blocks_and_segment(
         self,

@@ -7,6 +7,7 @@ use crate::{Buffer, Device, Element, Error, Shape3, View, ViewMut};
 use gpu_kernels::derivative3d::RADIUS;
 use gpu_kernels::derivative3d::general::TABLE_LEN;
 use gpu_kernels::registry::Problem;
+use std::ops::Range;
 
 /// The family's name in errors.
 pub(super) const OPERATION: &str = "derivative3d";
@@ -43,6 +44,12 @@ impl<T: Copy> Stencils<'_, T> {
     pub(super) const fn problem_of_planes(&self) -> Problem {
         let (Shape3 { nx, ny, .. }, [begin, end]) = (self.shape, self.planes);
         Problem::volume(nx, ny, end - begin).with_stencil(self.radius, self.rules)
+    }
+
+    /// The elements of a field in the planes to compute.
+    pub(super) const fn elements(&self) -> Range<usize> {
+        let (Shape3 { nx, ny, .. }, [begin, end]) = (self.shape, self.planes);
+        begin * ny * nx..end * ny * nx
     }
 
     /// The planes to compute, in the kernels' type; they fit, because the extents do.
@@ -144,8 +151,8 @@ impl<'a, 'w, T: Element> Checked<'a, 'w, T> {
         let device = f.device().clone();
         let mut elements = 0..f.len();
         if axis != Axis::Z {
-            let (Shape3 { nx, ny, .. }, [begin, end]) = (stencils.shape, stencils.planes);
-            elements = begin * ny * nx..end * ny * nx;
+            elements = stencils.elements();
+            let [begin, end] = stencils.planes;
             stencils.shape.nz = end - begin;
             stencils.planes = [0, end - begin];
         }

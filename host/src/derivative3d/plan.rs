@@ -6,7 +6,7 @@ use super::operator::Operator;
 use super::variant::{TUNED, Variant, problem, require_variant};
 use crate::axis::Axis;
 use crate::scalar::Scalar;
-use crate::{Buffer, Device, DeviceKind, Error, Shape3};
+use crate::{Buffer, Device, DeviceKind, Error};
 use std::ops::Range;
 
 /// [`FiniteDifferences3d`] on a device; [`FiniteDifferences3d::plan`] makes it.
@@ -454,9 +454,9 @@ impl<T: Scalar> Plan<T> {
             return Ok(());
         };
         if self.differences.is_zero(operator) {
-            let (elements, (_, outputs)) = (self.elements(), checked.into_fields());
+            let (_, outputs) = checked.into_fields();
             return outputs.iter_mut().try_for_each(|out| {
-                let mut planes = out.view_mut(elements.clone())?;
+                let mut planes = out.view_mut(stencils.elements())?;
                 planes.fill(T::zeroed())
             });
         }
@@ -470,16 +470,9 @@ impl<T: Scalar> Plan<T> {
         found.map_or(Variant::General, |(_, variant)| variant)
     }
 
-    /// The elements of a buffer that the plan computes.
-    fn elements(&self) -> Range<usize> {
-        let Shape3 { nx, ny, .. } = self.differences.shape();
-        let Range { start, end } = self.planes;
-        start * ny * nx..end * ny * nx
-    }
-
     /// Runs the port.
     fn on_cpu(&self, checked: Checked<'_, '_, T>) {
-        let operator = checked.operator();
+        let (operator, elements) = (checked.operator(), checked.stencils().elements());
         let (inputs, outputs) = checked.into_fields();
         // At most three inputs and three outputs.
         let (reads, writes) = (inputs.len(), outputs.len());
@@ -488,7 +481,7 @@ impl<T: Scalar> Plan<T> {
         from.iter_mut().zip(slices).for_each(|(f, it)| *f = it);
         let slices = outputs.iter_mut().filter_map(|out| out.as_host_mut_slice());
         for (f, it) in to.iter_mut().zip(slices) {
-            *f = &mut it[self.elements()];
+            *f = &mut it[elements.clone()];
         }
         let (differences, planes) = (&self.differences, self.planes());
         differences.on_cpu(operator, planes, &from[..reads], &mut to[..writes]);
