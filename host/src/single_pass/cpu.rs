@@ -43,6 +43,11 @@ macro_rules! common {
                     #[inline(always)]
                     |sum, x: $type| sum + x as f64 * scale,
                 ),
+                Moment::Second if scale == 1.0 => tree::terms(
+                    values,
+                    #[inline(always)]
+                    |sum, x: $type| (x as f64).mul_add(x as f64, sum),
+                ),
                 Moment::Second => tree::terms(
                     values,
                     #[inline(always)]

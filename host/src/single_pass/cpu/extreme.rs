@@ -4,7 +4,9 @@
 //! with the processor's instructions, which ignore the rules for NaN and zeros; those are applied
 //! once per piece.
 
-use super::share::SHARE_BYTES;
+use super::share::{FAR_BYTES, SHARE_BYTES};
+use crate::caches::LINE_BYTES;
+use crate::pages::prefetch;
 use crate::simd::vectorised;
 use crate::threads;
 use std::ops::BitOr;
@@ -15,6 +17,9 @@ const PIECE: usize = 1 << 14;
 
 /// Elements of a row; one running extremum is kept for each. That is at least two vectors.
 const ROW: usize = 32;
+
+/// Elements of a far array are prefetched this many bytes before they are compared.
+const AHEAD_BYTES: usize = 2048;
 
 /// Elements that are searched together for the index.
 const GROUP: usize = 64;
@@ -151,11 +156,12 @@ impl<T: Ordered> Found<T> {
 fn found<T: Ordered, const GREATEST: bool>(values: &[T]) -> Found<T> {
     let pieces = values.len().div_ceil(PIECE);
     let threads = threads::worth(size_of_val(values), SHARE_BYTES);
+    let far = size_of_val(values) >= FAR_BYTES;
     let in_piece = |piece: usize| {
         let begin = piece * PIECE;
         let values = &values[begin..][..PIECE.min(values.len() - begin)];
         Found {
-            value: of_piece::<T, GREATEST>(values),
+            value: of_piece::<T, GREATEST>(values, far),
             piece,
         }
     };
@@ -177,12 +183,12 @@ fn found<T: Ordered, const GREATEST: bool>(values: &[T]) -> Found<T> {
     })
 }
 
-/// The extreme element of a piece.
-fn of_piece<T: Ordered, const GREATEST: bool>(values: &[T]) -> T {
+/// The extreme element of a piece of an array that may be `far`.
+fn of_piece<T: Ordered, const GREATEST: bool>(values: &[T], far: bool) -> T {
     vectorised(
         #[inline(always)]
         || {
-            let (extreme, nan) = of_numbers::<T, GREATEST>(values);
+            let (extreme, nan) = of_numbers::<T, GREATEST>(values, far);
             if nan {
                 return T::NAN;
             }
@@ -200,23 +206,31 @@ fn of_piece<T: Ordered, const GREATEST: bool>(values: &[T]) -> T {
 
 /// The least or greatest element that is not NaN, and whether there is a NaN.
 #[inline(always)]
-fn of_numbers<T: Ordered, const GREATEST: bool>(values: &[T]) -> (T, bool) {
+fn of_numbers<T: Ordered, const GREATEST: bool>(values: &[T], far: bool) -> (T, bool) {
     // The rows have 512 bytes together at most: the processor's prefetches work best for memory
     // that is read almost in order.
     match size_of::<T>() {
-        8 => of_rows::<T, 2, GREATEST>(values),
-        _ => of_rows::<T, 4, GREATEST>(values),
+        8 => of_rows::<T, 2, GREATEST>(values, far),
+        _ => of_rows::<T, 4, GREATEST>(values, far),
     }
 }
 
 /// The same, comparing `ROWS` rows together.
 #[inline(always)]
-fn of_rows<T: Ordered, const ROWS: usize, const GREATEST: bool>(values: &[T]) -> (T, bool) {
+fn of_rows<T: Ordered, const ROWS: usize, const GREATEST: bool>(
+    values: &[T],
+    far: bool,
+) -> (T, bool) {
     let mut extremes = [T::ENDS[usize::from(GREATEST)]; ROW];
     let mut nans = [T::Bits::default(); ROW];
     let (rows, others) = values.as_chunks::<ROW>();
     let (groups, rows) = rows.as_chunks::<ROWS>();
     for group in groups {
+        if far {
+            for line in (0..size_of_val(group)).step_by(LINE_BYTES) {
+                prefetch(group.as_flattened(), (line + AHEAD_BYTES) / size_of::<T>());
+            }
+        }
         take::<T, ROWS, GREATEST>(&mut extremes, &mut nans, group);
     }
     for row in rows {

@@ -3,7 +3,9 @@
 //! A chunk is one piece of work. Its boundaries do not depend on the number of threads, and so
 //! neither does the result.
 
-use super::share::SHARE_BYTES;
+use super::share::{FAR_BYTES, SHARE_BYTES};
+use crate::caches::LINE_BYTES;
+use crate::pages::prefetch;
 use crate::simd::{InVectors, dispatched, with_shorter_vectors};
 use crate::threads;
 use gpu_kernels::reduction::partition::Partition;
@@ -17,9 +19,20 @@ const LANES: usize = 2048;
 /// them.
 const ROWS: usize = 4;
 
-/// An array of at least this many bytes does not stay in a cache. It is read in order, one row
-/// after the other, because the processor's prefetches then work best.
+/// Arrays of at least this many bytes in all do not stay in a cache. They are read in order, one
+/// row after the other, because the processor's prefetches then work best.
 const IN_MEMORY: usize = 16 << 20;
+
+/// Elements of a single array in memory are prefetched while these bytes before them are added,
+/// times the size of a total over that of an element. Two arrays gain nothing.
+const AHEAD_BYTES: usize = 4096;
+
+/// Elements of two arrays in the last cache, of which several rows are added together, are
+/// prefetched this many bytes before. A single array gains nothing.
+const AHEAD_IN_ROWS_BYTES: usize = 512;
+
+/// Elements that are prefetched and added together.
+const BLOCK: usize = 64;
 
 /// A small number of terms or chunks, which needs less memory.
 const FEW: usize = 128;
@@ -58,8 +71,33 @@ impl Total for f64 {
     }
 }
 
+/// Where the arrays are before they are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Source {
+    NearCache,
+    LastCache,
+    Memory,
+}
+
+impl Source {
+    /// Where arrays of `bytes` in all are expected.
+    fn of(bytes: usize) -> Self {
+        match bytes {
+            IN_MEMORY.. => Self::Memory,
+            FAR_BYTES.. => Self::LastCache,
+            _ => Self::NearCache,
+        }
+    }
+}
+
 /// The terms of a sum, with the function that adds a term to a total.
 trait Terms<V>: Copy + Sync {
+    /// The number of arrays.
+    const ARRAYS: usize;
+
+    /// The bytes of an element.
+    const SIZE: usize;
+
     fn len(self) -> usize;
 
     /// The `len` terms from `first` on.
@@ -68,8 +106,17 @@ trait Terms<V>: Copy + Sync {
     /// Adds the term at `place` to `total`.
     fn take(self, total: V, place: usize) -> V;
 
-    /// The number of rows to add together if each array has `bytes` bytes: 1 or [`ROWS`].
-    fn together(self, bytes: usize) -> usize;
+    /// Prefetches the cache lines of `count` terms, `ahead` bytes after the first ones. They may be
+    /// beyond the end.
+    fn prefetch(self, count: usize, ahead: usize);
+}
+
+/// Prefetches `count` elements, `ahead` bytes after the first ones.
+#[inline(always)]
+fn prefetch_lines<T>(values: &[T], count: usize, ahead: usize) {
+    for first in (0..count).step_by(LINE_BYTES / size_of::<T>()) {
+        prefetch(values, first + ahead / size_of::<T>());
+    }
 }
 
 /// The elements of an array.
@@ -80,6 +127,9 @@ struct Elements<'a, T, F> {
 }
 
 impl<V, T: Copy + Sync, F: Fn(V, T) -> V + Copy + Sync> Terms<V> for Elements<'_, T, F> {
+    const ARRAYS: usize = 1;
+    const SIZE: usize = size_of::<T>();
+
     #[inline(always)]
     fn len(self) -> usize {
         self.values.len()
@@ -96,14 +146,9 @@ impl<V, T: Copy + Sync, F: Fn(V, T) -> V + Copy + Sync> Terms<V> for Elements<'_
         (self.take)(total, self.values[place])
     }
 
-    fn together(self, bytes: usize) -> usize {
-        // If totals are larger than elements, loading and storing them takes longer than reading
-        // the elements.
-        if bytes < IN_MEMORY || size_of::<V>() > size_of::<T>() {
-            ROWS
-        } else {
-            1
-        }
+    #[inline(always)]
+    fn prefetch(self, count: usize, ahead: usize) {
+        prefetch_lines(self.values, count, ahead);
     }
 }
 
@@ -116,6 +161,9 @@ struct Pairs<'a, T, F> {
 }
 
 impl<V, T: Copy + Sync, F: Fn(V, T, T) -> V + Copy + Sync> Terms<V> for Pairs<'_, T, F> {
+    const ARRAYS: usize = 2;
+    const SIZE: usize = size_of::<T>();
+
     #[inline(always)]
     fn len(self) -> usize {
         self.x.len()
@@ -132,8 +180,10 @@ impl<V, T: Copy + Sync, F: Fn(V, T, T) -> V + Copy + Sync> Terms<V> for Pairs<'_
         (self.take)(total, self.x[place], self.y[place])
     }
 
-    fn together(self, bytes: usize) -> usize {
-        if bytes < IN_MEMORY { ROWS } else { 1 }
+    #[inline(always)]
+    fn prefetch(self, count: usize, ahead: usize) {
+        prefetch_lines(self.x, count, ahead);
+        prefetch_lines(self.y, count, ahead);
     }
 }
 
@@ -142,7 +192,7 @@ pub(super) fn terms<T: Copy + Sync, V: Total>(
     values: &[T],
     take: impl Fn(V, T) -> V + Copy + Sync,
 ) -> V {
-    total(Elements { values, take }, size_of::<T>())
+    total(Elements { values, take })
 }
 
 /// Like [`terms`], for pairs of elements of two arrays of the same length.
@@ -151,33 +201,43 @@ pub(super) fn products<T: Copy + Sync, V: Total>(
     y: &[T],
     take: impl Fn(V, T, T) -> V + Copy + Sync,
 ) -> V {
-    total(Pairs { x, y, take }, size_of::<T>())
+    total(Pairs { x, y, take })
 }
 
-/// The sum of all terms, made from elements of `size` bytes.
-fn total<V: Total>(terms: impl Terms<V>, size: usize) -> V {
+/// The sum of all terms.
+fn total<V: Total, T: Terms<V>>(terms: T) -> V {
     let len = terms.len();
-    let partition = Partition::of(len, size);
+    let partition = Partition::of(len, T::SIZE);
     if len <= FEW {
-        chunk(terms, partition.lanes(), ROWS, &mut [V::NOTHING; FEW])
+        chunk(
+            terms,
+            partition.lanes(),
+            Source::NearCache,
+            &mut [V::NOTHING; FEW],
+        )
     } else if len <= partition.span() {
-        chunk(terms, partition.lanes(), ROWS, &mut [V::NOTHING; LANES])
+        chunk(
+            terms,
+            partition.lanes(),
+            Source::NearCache,
+            &mut [V::NOTHING; LANES],
+        )
     } else if len.div_ceil(partition.span()) <= FEW {
-        total_of_chunks::<V, FEW>(terms, size)
+        total_of_chunks::<V, T, FEW>(terms)
     } else {
-        total_of_chunks::<V, LANES>(terms, size)
+        total_of_chunks::<V, T, LANES>(terms)
     }
 }
 
 /// Like [`total`], for several chunks, with memory for `N` chunks at a time.
-fn total_of_chunks<V: Total, const N: usize>(terms: impl Terms<V>, size: usize) -> V {
+fn total_of_chunks<V: Total, T: Terms<V>, const N: usize>(terms: T) -> V {
     let len = terms.len();
-    let partition = Partition::of(len, size);
+    let partition = Partition::of(len, T::SIZE);
     let (lanes, span) = (partition.lanes(), partition.span());
     let chunks = len.div_ceil(span);
-    let bytes = len.saturating_mul(size);
+    let bytes = len.saturating_mul(T::SIZE);
     let threads = threads::worth(bytes, SHARE_BYTES);
-    let together = terms.together(bytes);
+    let source = Source::of(bytes.saturating_mul(T::ARRAYS));
     // The chunks' totals are added like one more chunk, row by row.
     let lanes_of_totals = Partition::of(chunks, size_of::<V>()).lanes().min(N);
     let row = [const { AtomicU64::new(0) }; N];
@@ -189,7 +249,7 @@ fn total_of_chunks<V: Total, const N: usize>(terms: impl Terms<V>, size: usize) 
             for place in mine {
                 let begin = (first + place) * span;
                 let part = terms.part(begin, span.min(len - begin));
-                let total = chunk(part, lanes, together, &mut totals);
+                let total = chunk(part, lanes, source, &mut totals);
                 row[place].store(total.to_word(), Ordering::Relaxed);
             }
         });
@@ -205,13 +265,13 @@ fn total_of_chunks<V: Total, const N: usize>(terms: impl Terms<V>, size: usize) 
 /// The sum of all terms of a chunk; `totals` is memory for the totals of its lanes. Term e belongs
 /// to lane e modulo the number of lanes. Each lane adds its terms in order, then neighbouring lanes
 /// are added until one remains.
-fn chunk<V: Total>(terms: impl Terms<V>, lanes: usize, together: usize, totals: &mut [V]) -> V {
+fn chunk<V: Total>(terms: impl Terms<V>, lanes: usize, source: Source, totals: &mut [V]) -> V {
     // Lanes after the last one with a term would change nothing.
     let lanes = lanes.min(terms.len().next_power_of_two());
     dispatched(Chunk {
         terms,
         totals: &mut totals[..lanes],
-        together,
+        source,
     })
 }
 
@@ -219,8 +279,7 @@ fn chunk<V: Total>(terms: impl Terms<V>, lanes: usize, together: usize, totals: 
 struct Chunk<'a, V, T> {
     terms: T,
     totals: &'a mut [V],
-    /// The number of rows that are added together, at most [`ROWS`].
-    together: usize,
+    source: Source,
 }
 
 impl<V: Total, T: Terms<V>> WithSimd for Chunk<'_, V, T> {
@@ -231,18 +290,18 @@ impl<V: Total, T: Terms<V>> WithSimd for Chunk<'_, V, T> {
         let Self {
             terms,
             totals,
-            together,
+            source,
         } = self;
         let (len, lanes) = (terms.len(), totals.len());
         let row = |first: usize| terms.part(first, lanes);
         // If there are few rows, each group of lanes is summed completely before the next.
         let few = match len / lanes {
             _ if len % lanes > 0 => None,
-            1 => sums_of_few::<V, T, S, 1>(simd, [row(0)], totals),
-            2 => sums_of_few::<V, T, S, 2>(simd, [row(0), row(lanes)], totals),
+            1 => sums_of_few::<V, T, S, 1>(simd, [row(0)], source, totals),
+            2 => sums_of_few::<V, T, S, 2>(simd, [row(0), row(lanes)], source, totals),
             4 => {
                 let rows = [row(0), row(lanes), row(2 * lanes), row(3 * lanes)];
-                sums_of_few::<V, T, S, 4>(simd, rows, totals)
+                sums_of_few::<V, T, S, 4>(simd, rows, source, totals)
             }
             _ => None,
         };
@@ -250,13 +309,17 @@ impl<V: Total, T: Terms<V>> WithSimd for Chunk<'_, V, T> {
             let totals = &mut totals[..count];
             return Neighbours { totals }.with_simd(simd);
         }
+        let together = match source {
+            Source::Memory => 1,
+            _ => ROWS,
+        };
         let mut first = match (len / lanes).min(together) {
             0 => {
                 totals.fill(V::NOTHING);
                 0
             }
             1 => {
-                take_rows::<V, T, 1, true>(totals, [row(0)]);
+                take_in_order::<V, T, true>(totals, row(0));
                 lanes
             }
             2 | 3 => {
@@ -277,11 +340,13 @@ impl<V: Total, T: Terms<V>> WithSimd for Chunk<'_, V, T> {
             take_rows::<V, T, 4, false>(totals, rows);
             first += 4 * lanes;
         }
-        while first < len {
-            let count = lanes.min(len - first);
-            let row = terms.part(first, count);
-            take_rows::<V, T, 1, false>(&mut totals[..count], [row]);
-            first += count;
+        while len - first >= lanes {
+            take_in_order::<V, T, false>(totals, row(first));
+            first += lanes;
+        }
+        if first < len {
+            let rest = terms.part(first, len - first);
+            take_rows::<V, T, 1, false>(&mut totals[..len - first], [rest]);
         }
         Neighbours { totals }.with_simd(simd)
     }
@@ -301,13 +366,31 @@ fn take_rows<V: Total, T: Terms<V>, const N: usize, const FIRST: bool>(
     for row in &mut rows {
         *row = row.part(0, totals.len());
     }
-    for (place, total) in totals.iter_mut().enumerate() {
-        let mut sum = if FIRST { V::NOTHING } else { *total };
+    // One index for all: with an iterator of the totals the compiler keeps the bounds checks, and
+    // computes the last elements without vectors.
+    for place in 0..totals.len() {
+        let mut sum = if FIRST { V::NOTHING } else { totals[place] };
         for row in &rows {
             sum = row.take(sum, place);
         }
-        *total = sum;
+        totals[place] = sum;
     }
+}
+
+/// [`take_rows`] for one row of an array in memory, in blocks.
+#[inline(always)]
+fn take_in_order<V: Total, T: Terms<V>, const FIRST: bool>(totals: &mut [V], row: T) {
+    let row = row.part(0, totals.len());
+    let (blocks, rest) = totals.as_chunks_mut::<BLOCK>();
+    let end = blocks.as_flattened().len();
+    for (i, totals) in blocks.iter_mut().enumerate() {
+        let block = row.part(i * BLOCK, BLOCK);
+        if T::ARRAYS == 1 {
+            block.prefetch(BLOCK, AHEAD_BYTES * size_of::<V>() / T::SIZE);
+        }
+        take_rows::<V, T, 1, FIRST>(totals, [block]);
+    }
+    take_rows::<V, T, 1, FIRST>(rest, [row.part(end, rest.len())]);
 }
 
 /// The most lanes of a vector.
@@ -320,6 +403,7 @@ const MAX_LANES: usize = 16;
 fn sums_of_few<V: Total, T: Terms<V>, S: Simd, const N: usize>(
     simd: S,
     rows: [T; N],
+    source: Source,
     totals: &mut [V],
 ) -> Option<usize> {
     let lanes = size_of::<V::Lanes<S>>() / size_of::<V>();
@@ -334,6 +418,11 @@ fn sums_of_few<V: Total, T: Terms<V>, S: Simd, const N: usize>(
         let mut parts = rows;
         for part in &mut parts {
             *part = part.part(i * block, block);
+        }
+        if T::ARRAYS == 2 && source != Source::NearCache {
+            for part in &parts {
+                part.prefetch(block, AHEAD_IN_ROWS_BYTES);
+            }
         }
         take_rows::<V, T, N, true>(some, parts);
         *sum = V::sums(simd, V::vectors::<S>(some))?;
