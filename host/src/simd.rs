@@ -255,6 +255,83 @@ pub(crate) fn fill_vectors<T: InVectors, S: Simd, const N: usize>(
     }
 }
 
+/// Like [`fill_vectors`], for two rows of the same length that share inputs: row r of the formula
+/// is row `uses[0][r]` of `rows` for the first of them and row `uses[1][r]` for the second.
+///
+/// # Panics
+///
+/// If a row is shorter than the rows of `out`.
+#[inline(always)]
+pub(crate) fn fill_two<T: InVectors, S: Simd, const N: usize, const R: usize>(
+    simd: S,
+    out: [&mut [T]; 2],
+    mut rows: [&[T]; N],
+    uses: [[usize; R]; 2],
+    formula: &impl Formula<T>,
+) {
+    let lanes = lanes::<S, T>();
+    let [one, two] = out;
+    let n = one.len();
+    if n < lanes {
+        let [of_one, of_two] = each_of(rows, uses);
+        fill(one, of_one, formula);
+        return fill(two, of_two, formula);
+    }
+    let done = fill_two_whole(simd, [&mut *one, &mut *two], rows, uses, formula);
+    if n > done {
+        let last = n - lanes;
+        for row in &mut rows {
+            *row = &row[last..n];
+        }
+        fill_two_whole(
+            simd,
+            [&mut one[last..], &mut two[last..]],
+            rows,
+            uses,
+            formula,
+        );
+    }
+}
+
+/// The rows for the first and for the second of two rows of results.
+#[inline(always)]
+fn each_of<'a, T, const N: usize, const R: usize>(
+    rows: [&'a [T]; N],
+    uses: [[usize; R]; 2],
+) -> [[&'a [T]; R]; 2] {
+    let mut each = [[&[][..]; R]; 2];
+    for (rows_of, uses) in each.iter_mut().zip(uses) {
+        for (row, place) in rows_of.iter_mut().zip(uses) {
+            *row = rows[place];
+        }
+    }
+    each
+}
+
+/// Like [`fill_whole_vectors`], for [`fill_two`].
+#[inline(always)]
+fn fill_two_whole<T: InVectors, S: Simd, const N: usize, const R: usize>(
+    simd: S,
+    [one, two]: [&mut [T]; 2],
+    rows: [&[T]; N],
+    uses: [[usize; R]; 2],
+    formula: &impl Formula<T>,
+) -> usize {
+    let one = T::vectors_mut::<S>(one);
+    let count = one.len();
+    let two = &mut T::vectors_mut::<S>(two)[..count];
+    let vectors = first_vectors::<T, S, N>(rows, count);
+    let of = each_of(vectors, uses);
+    for i in 0..count {
+        // Both before the first store: the compiler then loads what they share once.
+        let first = vector_at(simd, formula, one[i], of[0], i);
+        let second = vector_at(simd, formula, two[i], of[1], i);
+        one[i] = first;
+        two[i] = second;
+    }
+    count * lanes::<S, T>()
+}
+
 /// Like [`fill_vectors`], for long rows that are not in a near cache. The vectors of `out` are
 /// aligned, so each store writes to one cache line. The next pages of `out` and of row number
 /// `fresh`, which nothing has read before, are prefetched.

@@ -23,7 +23,7 @@
 
 use super::ends::unknowns_along;
 use crate::grid::{Boundary, Grid2};
-use crate::simd::{Formula, InVectors, Value, dispatched, fill_memory, fill_vectors};
+use crate::simd::{Formula, InVectors, Value, dispatched, fill_memory, fill_two, fill_vectors};
 use crate::streaming::{Streaming, streamed};
 use crate::{Axis, Shape2};
 use pulp::{Simd, WithSimd};
@@ -237,7 +237,7 @@ impl<T: Temperature> Tile<'_, '_, T> {
             scratch,
             stream,
         } = self;
-        let Shape2 { nx, ny } = setup.shape();
+        let nx = setup.shape().nx;
         let ends = setup.grid.ends(Axis::X);
         let (left, right) = (
             read.start == 0 && ends[0] == Boundary::Neumann,
@@ -247,12 +247,15 @@ impl<T: Temperature> Tile<'_, '_, T> {
         let width = read.len();
         let kept = |level: usize, row: usize| ((level - 1) * KEPT + row % KEPT) * stride;
         let mut new_rows = new.chunks_exact_mut(nx);
+        // The first and the last row of a level that the next levels need.
+        let first = |level: usize| (rows.start + level).saturating_sub(depth).max(swept.start);
+        let end = |level: usize| (rows.end + depth - level).min(swept.end);
 
-        // Step `step` computes row `step` - t of level t, where its neighbours need it.
-        for step in (rows.start + 1).saturating_sub(depth) + 1..rows.end + depth {
-            for level in 1..=depth.min(step) {
-                let (row, margin) = (step - level, depth - level);
-                if row + margin < rows.start || row >= rows.end + margin || !swept.contains(&row) {
+        for step in first(1) / 2..=(rows.end - 1 + depth) / 2 {
+            for level in 1..=depth {
+                let two = (2 * step + 2).saturating_sub(level);
+                let two = two.saturating_sub(2).max(first(level))..two.min(end(level));
+                if two.is_empty() {
                     continue;
                 }
                 let (before, here) = if level < depth {
@@ -262,60 +265,85 @@ impl<T: Temperature> Tile<'_, '_, T> {
                 };
                 let level_before = Level {
                     setup,
+                    swept: &swept,
                     old,
                     read: &read,
                     kept: (level > 1).then(|| (&before[kept(level - 1, 0)..], stride)),
                 };
-                let around = Around {
-                    // Beyond an end, which is Neumann's if its points are computed, lies the mirror
-                    // image.
-                    south: level_before.row(&swept, if row == 0 { 1 } else { row - 1 }),
-                    middle: level_before.row(&swept, row),
-                    north: level_before.row(&swept, if row == ny - 1 { ny - 2 } else { row + 1 }),
-                    source: match setup.source {
-                        Some(source) if SOURCE => setup.part(source, row, &read),
-                        _ => &[],
-                    },
-                };
-                let inner = if level < depth {
-                    1..width - 1
-                } else {
-                    let last = nx - 1;
-                    columns.start.max(1) - read.start..columns.end.min(last) - read.start
-                };
-                let mirrored = |at, inside| around.mirrored::<U, SOURCE>(update, at, inside);
-
                 if level < depth {
-                    let out = &mut here[row % KEPT * stride..][..width];
-                    let old = setup.part(old, row, &read);
-                    let (rows, formula) = around.of::<U, SOURCE>(update, inner.clone());
-                    fill_vectors(simd, &mut out[inner], rows, &formula);
-                    out[0] = if left { mirrored(0, 1) } else { old[0] };
-                    out[width - 1] = if right {
-                        mirrored(width - 1, width - 2)
+                    let inner = 1..width - 1;
+                    let old_row = |row| setup.part(old, row, &read);
+                    if two.len() == 2 {
+                        let (one, other) =
+                            (two.start % KEPT * stride, (two.start + 1) % KEPT * stride);
+                        let places = [one..one + width, other..other + width];
+                        let Ok([one, other]) = here.get_disjoint_mut(places) else {
+                            unreachable!("two rows of a level are distinct and in the scratch")
+                        };
+                        let around = level_before.around_two::<SOURCE>(two.start);
+                        let rows = around.of::<SOURCE>(inner.clone());
+                        let outs = [&mut one[inner.clone()], &mut other[inner]];
+                        let formula = Swept::<U, SOURCE>(update);
+                        fill_two(simd, outs, rows, AroundTwo::<T>::USES, &formula);
+                        let [around, other_around] = around.each();
+                        around.ends::<U, SOURCE>(update, one, old_row(two.start), [left, right]);
+                        let old = old_row(two.start + 1);
+                        other_around.ends::<U, SOURCE>(update, other, old, [left, right]);
                     } else {
-                        old[width - 1]
-                    };
+                        let out = &mut here[two.start % KEPT * stride..][..width];
+                        let around = level_before.around::<SOURCE>(two.start);
+                        let (rows, formula) = around.of::<U, SOURCE>(update, inner.clone());
+                        fill_vectors(simd, &mut out[inner], rows, &formula);
+                        around.ends::<U, SOURCE>(update, out, old_row(two.start), [left, right]);
+                    }
                     continue;
                 }
-                let Some(out) = new_rows.next() else { return };
-                let (head, out) = out.split_at_mut(1);
-                let (out, tail) = out.split_at_mut(nx - 2);
-                let before = read.start;
-                if !inner.is_empty() {
-                    let out = &mut out[before + inner.start - 1..before + inner.end - 1];
-                    let (rows, formula) = around.of::<U, SOURCE>(update, inner);
-                    match stream {
-                        None if level == 1 => fill_memory(simd, out, rows, &formula, NORTH),
-                        None => fill_vectors(simd, out, rows, &formula),
-                        Some(stream) => stream.fill(out, rows[0], rows, &formula),
+
+                let last = nx - 1;
+                let inner = columns.start.max(1) - read.start..columns.end.min(last) - read.start;
+                let swept_in = read.start + inner.start..read.start + inner.end;
+                let (left, right) = (left && columns.start == 0, right && columns.end == nx);
+                if two.len() == 2 && depth > 1 && stream.is_none() && !inner.is_empty() {
+                    let (Some(one), Some(other)) = (new_rows.next(), new_rows.next()) else {
+                        return;
+                    };
+                    let around = level_before.around_two::<SOURCE>(two.start);
+                    let rows = around.of::<SOURCE>(inner);
+                    let outs = [&mut one[swept_in.clone()], &mut other[swept_in]];
+                    let formula = Swept::<U, SOURCE>(update);
+                    fill_two(simd, outs, rows, AroundTwo::<T>::USES, &formula);
+                    for (out, around) in [one, other].into_iter().zip(around.each()) {
+                        if left {
+                            out[0] = around.mirrored::<U, SOURCE>(update, 0, 1);
+                        }
+                        if right {
+                            let at = width - 1;
+                            out[last] = around.mirrored::<U, SOURCE>(update, at, at - 1);
+                        }
                     }
+                    continue;
                 }
-                if left && columns.start == 0 {
-                    head[0] = mirrored(0, 1);
-                }
-                if right && columns.end == nx {
-                    tail[0] = mirrored(width - 1, width - 2);
+                for row in two {
+                    let Some(out) = new_rows.next() else { return };
+                    let around = level_before.around::<SOURCE>(row);
+                    let (head, out) = out.split_at_mut(1);
+                    let (out, tail) = out.split_at_mut(nx - 2);
+                    if !inner.is_empty() {
+                        let out = &mut out[swept_in.start - 1..swept_in.end - 1];
+                        let (rows, formula) = around.of::<U, SOURCE>(update, inner.clone());
+                        match stream {
+                            None if level == 1 => fill_memory(simd, out, rows, &formula, NORTH),
+                            None => fill_vectors(simd, out, rows, &formula),
+                            Some(stream) => stream.fill(out, rows[0], rows, &formula),
+                        }
+                    }
+                    if left {
+                        head[0] = around.mirrored::<U, SOURCE>(update, 0, 1);
+                    }
+                    if right {
+                        let at = width - 1;
+                        tail[0] = around.mirrored::<U, SOURCE>(update, at, at - 1);
+                    }
                 }
             }
         }
@@ -325,6 +353,8 @@ impl<T: Temperature> Tile<'_, '_, T> {
 /// The rows of one level, as inputs of the next.
 struct Level<'a, T> {
     setup: &'a Setup<'a, T>,
+    /// The rows with computed points.
+    swept: &'a Range<usize>,
     old: &'a [T],
     /// The columns of the tile.
     read: &'a Range<usize>,
@@ -335,12 +365,53 @@ struct Level<'a, T> {
 impl<'a, T> Level<'a, T> {
     /// A row; the old plate's if the row has a Dirichlet end only.
     #[inline(always)]
-    fn row(&self, swept: &Range<usize>, row: usize) -> &'a [T] {
+    fn row(&self, row: usize) -> &'a [T] {
         match self.kept {
-            Some((kept, stride)) if swept.contains(&row) => {
+            Some((kept, stride)) if self.swept.contains(&row) => {
                 &kept[row % KEPT * stride..][..self.read.len()]
             }
             _ => self.setup.part(self.old, row, self.read),
+        }
+    }
+
+    /// The inputs of `row` and of the next one.
+    #[inline(always)]
+    fn around_two<const SOURCE: bool>(&self, row: usize) -> AroundTwo<'a, T> {
+        let (one, two) = (self.row(row), self.row(row + 1));
+        AroundTwo {
+            rows: [
+                if row == 0 { two } else { self.row(row - 1) },
+                one,
+                two,
+                if row + 2 == self.setup.shape().ny {
+                    one
+                } else {
+                    self.row(row + 2)
+                },
+            ],
+            sources: [self.source::<SOURCE>(row), self.source::<SOURCE>(row + 1)],
+        }
+    }
+
+    /// The inputs of a row. Beyond an end, which is Neumann's if its points are computed, lies the
+    /// mirror image.
+    #[inline(always)]
+    fn around<const SOURCE: bool>(&self, row: usize) -> Around<'a, T> {
+        let ny = self.setup.shape().ny;
+        Around {
+            south: self.row(if row == 0 { 1 } else { row - 1 }),
+            middle: self.row(row),
+            north: self.row(if row == ny - 1 { ny - 2 } else { row + 1 }),
+            source: self.source::<SOURCE>(row),
+        }
+    }
+
+    /// The source of a row, if there is one.
+    #[inline(always)]
+    fn source<const SOURCE: bool>(&self, row: usize) -> &'a [T] {
+        match self.setup.source {
+            Some(source) if SOURCE => self.setup.part(source, row, self.read),
+            _ => &[],
         }
     }
 }
@@ -379,12 +450,99 @@ impl<'a, T: Temperature> Around<'a, T> {
         (rows, Swept(update))
     }
 
+    /// Sets the first and the last point of a row of the scratch: if it is a Neumann end by its
+    /// mirror image, else to the old plate's value.
+    #[inline(always)]
+    fn ends<U: Update<T>, const SOURCE: bool>(
+        &self,
+        update: U,
+        out: &mut [T],
+        old: &[T],
+        [left, right]: [bool; 2],
+    ) {
+        let last = out.len() - 1;
+        out[0] = if left {
+            self.mirrored::<U, SOURCE>(update, 0, 1)
+        } else {
+            old[0]
+        };
+        out[last] = if right {
+            self.mirrored::<U, SOURCE>(update, last, last - 1)
+        } else {
+            old[last]
+        };
+    }
+
     /// The point `at` of a Neumann end, whose mirror image is `inside`.
+    #[inline(always)]
     fn mirrored<U: Update<T>, const SOURCE: bool>(&self, update: U, at: usize, inside: usize) -> T {
         let inside = self.middle[inside];
         let sum = (inside + inside) + (self.north[at] + self.south[at]);
         let sum = if SOURCE { sum + self.source[at] } else { sum };
         update.of(|number| number, self.middle[at], sum)
+    }
+}
+
+/// The rows around two that are computed together, and their sources if there are any.
+struct AroundTwo<'a, T> {
+    /// The southern row, the two, and the northern row.
+    rows: [&'a [T]; 4],
+    sources: [&'a [T]; 2],
+}
+
+impl<'a, T: Temperature> AroundTwo<'a, T> {
+    /// For each of the two rows, the places of the inputs of [`Swept`] in what [`of`](Self::of)
+    /// returns.
+    const USES: [[usize; 6]; 2] = [[1, 3, 5, 0, 8, 2], [4, 6, 7, 2, 9, 5]];
+
+    /// The inputs of the points in `inner` of both rows: the southern row; each of the two as their
+    /// western neighbours, themselves and their eastern neighbours; the northern row; the sources.
+    #[inline(always)]
+    fn of<const SOURCE: bool>(&self, inner: Range<usize>) -> [&'a [T]; 10] {
+        let count = inner.len();
+        let [south, one, two, north] = self.rows;
+        let (south, north) = (&south[inner.clone()], &north[inner.clone()]);
+        let one = &one[inner.start - 1..][..count + 2];
+        let two = &two[inner.start - 1..][..count + 2];
+        let [source, source_of_two] = if SOURCE {
+            [&self.sources[0][inner.clone()], &self.sources[1][inner]]
+        } else {
+            // Any row will do where no source is read.
+            [north, north]
+        };
+        [
+            south,
+            &one[..count],
+            &one[1..=count],
+            &one[2..],
+            &two[..count],
+            &two[1..=count],
+            &two[2..],
+            north,
+            source,
+            source_of_two,
+        ]
+    }
+
+    /// What is around the first and around the second of the two rows.
+    #[inline(always)]
+    fn each(&self) -> [Around<'a, T>; 2] {
+        let [south, one, two, north] = self.rows;
+        let [source, source_of_two] = self.sources;
+        [
+            Around {
+                south,
+                middle: one,
+                north: two,
+                source,
+            },
+            Around {
+                south: one,
+                middle: two,
+                north,
+                source: source_of_two,
+            },
+        ]
     }
 }
 
