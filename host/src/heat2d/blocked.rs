@@ -216,33 +216,75 @@ impl<T: Temperature> Tile<'_, '_, T> {
     #[inline(always)]
     fn iterate<S: Simd, U: Update<T>, const SOURCE: bool>(self, simd: S, update: U) {
         if self.depth == 1 {
-            // With a constant depth of 1 the compiler removes the loop over levels and its scratch.
-            Tile { depth: 1, ..self }.iterate_levels::<S, U, SOURCE>(simd, update);
+            self.iterate_once::<S, U, SOURCE>(simd, update);
         } else {
             self.iterate_levels::<S, U, SOURCE>(simd, update);
         }
     }
 
+    /// Whether the tile's first and last columns are Neumann ends.
+    #[inline(always)]
+    fn neumann(&self) -> [bool; 2] {
+        let ends = self.setup.grid.ends(Axis::X);
+        [
+            self.read.start == 0 && ends[0] == Boundary::Neumann,
+            self.read.end == self.setup.shape().nx && ends[1] == Boundary::Neumann,
+        ]
+    }
+
+    /// The columns of the new plate that the tile writes.
+    #[inline(always)]
+    fn written(&self) -> Written {
+        let nx = self.setup.shape().nx;
+        let inner = self.columns.start.max(1)..self.columns.end.min(nx - 1);
+        let [left, right] = self.neumann();
+        Written {
+            read: inner.start - self.read.start..inner.end - self.read.start,
+            inner,
+            left: left && self.columns.start == 0,
+            right: right && self.columns.end == nx,
+            last: self.read.len() - 1,
+        }
+    }
+
+    /// A single iteration, without a scratch.
+    #[inline(always)]
+    fn iterate_once<S: Simd, U: Update<T>, const SOURCE: bool>(self, simd: S, update: U) {
+        let written = self.written();
+        let swept = self.setup.swept_rows();
+        let level_before = Level {
+            setup: self.setup,
+            swept: &swept,
+            old: self.old,
+            read: &self.read,
+            kept: None,
+        };
+        for (row, out) in self
+            .rows
+            .zip(self.new.chunks_exact_mut(self.setup.shape().nx))
+        {
+            let around = level_before.around::<SOURCE>(row);
+            written.row::<T, S, U, SOURCE, true>(simd, update, &around, out, self.stream);
+        }
+    }
+
     #[inline(always)]
     fn iterate_levels<S: Simd, U: Update<T>, const SOURCE: bool>(self, simd: S, update: U) {
+        let [left, right] = self.neumann();
+        let written = self.written();
         let Self {
             setup,
             old,
             depth,
             rows,
-            columns,
             read,
             new,
             stride,
             scratch,
             stream,
+            ..
         } = self;
         let nx = setup.shape().nx;
-        let ends = setup.grid.ends(Axis::X);
-        let (left, right) = (
-            read.start == 0 && ends[0] == Boundary::Neumann,
-            read.end == nx && ends[1] == Boundary::Neumann,
-        );
         let swept = setup.swept_rows();
         let width = read.len();
         let kept = |level: usize, row: usize| ((level - 1) * KEPT + row % KEPT) * stride;
@@ -299,52 +341,98 @@ impl<T: Temperature> Tile<'_, '_, T> {
                     continue;
                 }
 
-                let last = nx - 1;
-                let inner = columns.start.max(1) - read.start..columns.end.min(last) - read.start;
-                let swept_in = read.start + inner.start..read.start + inner.end;
-                let (left, right) = (left && columns.start == 0, right && columns.end == nx);
-                if two.len() == 2 && depth > 1 && stream.is_none() && !inner.is_empty() {
+                if two.len() == 2 && stream.is_none() {
                     let (Some(one), Some(other)) = (new_rows.next(), new_rows.next()) else {
                         return;
                     };
                     let around = level_before.around_two::<SOURCE>(two.start);
-                    let rows = around.of::<SOURCE>(inner);
-                    let outs = [&mut one[swept_in.clone()], &mut other[swept_in]];
-                    let formula = Swept::<U, SOURCE>(update);
-                    fill_two(simd, outs, rows, AroundTwo::<T>::USES, &formula);
-                    for (out, around) in [one, other].into_iter().zip(around.each()) {
-                        if left {
-                            out[0] = around.mirrored::<U, SOURCE>(update, 0, 1);
-                        }
-                        if right {
-                            let at = width - 1;
-                            out[last] = around.mirrored::<U, SOURCE>(update, at, at - 1);
-                        }
-                    }
+                    written.two_rows::<T, S, U, SOURCE>(simd, update, &around, [one, other]);
                     continue;
                 }
                 for row in two {
                     let Some(out) = new_rows.next() else { return };
                     let around = level_before.around::<SOURCE>(row);
-                    let (head, out) = out.split_at_mut(1);
-                    let (out, tail) = out.split_at_mut(nx - 2);
-                    if !inner.is_empty() {
-                        let out = &mut out[swept_in.start - 1..swept_in.end - 1];
-                        let (rows, formula) = around.of::<U, SOURCE>(update, inner.clone());
-                        match stream {
-                            None if level == 1 => fill_memory(simd, out, rows, &formula, NORTH),
-                            None => fill_vectors(simd, out, rows, &formula),
-                            Some(stream) => stream.fill(out, rows[0], rows, &formula),
-                        }
-                    }
-                    if left {
-                        head[0] = around.mirrored::<U, SOURCE>(update, 0, 1);
-                    }
-                    if right {
-                        let at = width - 1;
-                        tail[0] = around.mirrored::<U, SOURCE>(update, at, at - 1);
-                    }
+                    written.row::<T, S, U, SOURCE, false>(simd, update, &around, out, stream);
                 }
+            }
+        }
+    }
+}
+
+/// The columns of the new plate that a tile writes.
+struct Written {
+    /// Those between the plate's first and last column, and their places in the rows that the tile
+    /// reads. They may be none.
+    inner: Range<usize>,
+    read: Range<usize>,
+    /// Whether the plate's first and last column, which are Neumann ends, are among them.
+    left: bool,
+    right: bool,
+    /// The place of the last column that the tile reads.
+    last: usize,
+}
+
+impl Written {
+    /// Computes a row of the new plate; `ONCE`, of a single iteration.
+    #[inline(always)]
+    fn row<'out, T, S, U, const SOURCE: bool, const ONCE: bool>(
+        &self,
+        simd: S,
+        update: U,
+        around: &Around<'_, T>,
+        out: &'out mut [T],
+        stream: Option<&Streaming<'out>>,
+    ) where
+        T: Temperature,
+        S: Simd,
+        U: Update<T>,
+    {
+        let inside = out.len() - 2;
+        let (head, out) = out.split_at_mut(1);
+        let (out, tail) = out.split_at_mut(inside);
+        if !self.inner.is_empty() {
+            let out = &mut out[self.inner.start - 1..self.inner.end - 1];
+            let (rows, formula) = around.of::<U, SOURCE>(update, self.read.clone());
+            match stream {
+                None if ONCE => fill_memory(simd, out, rows, &formula, NORTH),
+                None => fill_vectors(simd, out, rows, &formula),
+                Some(stream) => stream.fill(out, rows[0], rows, &formula),
+            }
+        }
+        if self.left {
+            head[0] = around.mirrored::<U, SOURCE>(update, 0, 1);
+        }
+        if self.right {
+            tail[0] = around.mirrored::<U, SOURCE>(update, self.last, self.last - 1);
+        }
+    }
+
+    /// Computes two neighbouring rows.
+    #[inline(always)]
+    fn two_rows<T, S, U, const SOURCE: bool>(
+        &self,
+        simd: S,
+        update: U,
+        around: &AroundTwo<'_, T>,
+        [one, two]: [&mut [T]; 2],
+    ) where
+        T: Temperature,
+        S: Simd,
+        U: Update<T>,
+    {
+        if !self.inner.is_empty() {
+            let rows = around.of::<SOURCE>(self.read.clone());
+            let outs = [&mut one[self.inner.clone()], &mut two[self.inner.clone()]];
+            let formula = Swept::<U, SOURCE>(update);
+            fill_two(simd, outs, rows, AroundTwo::<T>::USES, &formula);
+        }
+        for (out, around) in [one, two].into_iter().zip(around.each()) {
+            if self.left {
+                out[0] = around.mirrored::<U, SOURCE>(update, 0, 1);
+            }
+            if self.right {
+                let at = out.len() - 1;
+                out[at] = around.mirrored::<U, SOURCE>(update, self.last, self.last - 1);
             }
         }
     }
