@@ -295,10 +295,10 @@ pub(crate) fn fill_two<T: InVectors, S: Simd, const N: usize, const R: usize>(
 
 /// The rows for the first and for the second of two rows of results.
 #[inline(always)]
-fn each_of<'a, T, const N: usize, const R: usize>(
-    rows: [&'a [T]; N],
+fn each_of<T, const N: usize, const R: usize>(
+    rows: [&[T]; N],
     uses: [[usize; R]; 2],
-) -> [[&'a [T]; R]; 2] {
+) -> [[&[T]; R]; 2] {
     let mut each = [[&[][..]; R]; 2];
     for (rows_of, uses) in each.iter_mut().zip(uses) {
         for (row, place) in rows_of.iter_mut().zip(uses) {

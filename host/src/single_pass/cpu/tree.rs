@@ -366,8 +366,12 @@ fn take_rows<V: Total, T: Terms<V>, const N: usize, const FIRST: bool>(
     for row in &mut rows {
         *row = row.part(0, totals.len());
     }
-    // One index for all: with an iterator of the totals the compiler keeps the bounds checks, and
-    // computes the last elements without vectors.
+    // With an iterator of the totals the compiler keeps the bounds checks of the rows, and computes
+    // the last elements without vectors.
+    #[expect(
+        clippy::needless_range_loop,
+        reason = "one index for all drops the checks"
+    )]
     for place in 0..totals.len() {
         let mut sum = if FIRST { V::NOTHING } else { totals[place] };
         for row in &rows {
