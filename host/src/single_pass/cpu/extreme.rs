@@ -301,3 +301,31 @@ fn first<T: Ordered>(values: &[T], wanted: T) -> Option<usize> {
         },
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_piece_has_the_same_extreme_with_and_without_prefetches() {
+        let mut state = 7_u32;
+        for len in [1, 31, 32, 127, 128, 129, 1000, PIECE - 1, PIECE] {
+            let values: Vec<f64> = (0..len)
+                .map(|_| {
+                    state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                    f64::from(state) - f64::from(u32::MAX / 2)
+                })
+                .collect();
+            let narrow: Vec<f32> = values.iter().map(|value| *value as f32).collect();
+            let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+            let greatest = narrow.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+            for far in [false, true] {
+                assert_eq!(of_piece::<f64, false>(&values, far), least, "{len}");
+                assert_eq!(of_piece::<f32, true>(&narrow, far), greatest, "{len}");
+            }
+            let mut with_nan = narrow;
+            with_nan[len / 2] = f32::NAN;
+            assert!(of_piece::<f32, false>(&with_nan, true).is_nan(), "{len}");
+        }
+    }
+}

@@ -477,3 +477,84 @@ fn sums_of_vectors<V: Total, S: Simd>(simd: S, mut totals: &mut [V]) -> &mut [V]
     }
     totals
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The tree by definition: element e belongs to lane e modulo the number of lanes.
+    fn by_definition<V: Total>(lanes: usize, terms: impl Terms<V>) -> V {
+        let mut totals = vec![V::NOTHING; lanes];
+        for place in 0..terms.len() {
+            totals[place % lanes] = terms.take(totals[place % lanes], place);
+        }
+        while totals.len() > 1 {
+            totals = totals.chunks(2).map(|pair| pair[0] + pair[1]).collect();
+        }
+        totals[0]
+    }
+
+    fn check<V: Total>(lanes: usize, terms: impl Terms<V>) {
+        let expected = by_definition(lanes, terms).to_word();
+        for source in [Source::NearCache, Source::LastCache, Source::Memory] {
+            let mut totals = [V::NOTHING; LANES];
+            let got = chunk(terms, lanes, source, &mut totals).to_word();
+            assert_eq!(
+                got,
+                expected,
+                "{} terms, {lanes} lanes, {source:?}",
+                terms.len()
+            );
+        }
+    }
+
+    #[test]
+    fn a_chunk_has_the_bits_of_the_tree_wherever_its_elements_come_from() {
+        let mut state = 1_u32;
+        let mut number = || {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            f64::from(state) / f64::from(1_u32 << 30) - 2.0
+        };
+        for rows in [0, 1, 2, 3, 4, 5, 8, 13] {
+            for more in [0, 1, 63, 64, 65, 1000, 1023] {
+                let len = rows * LANES + more;
+                let x: Vec<f64> = (0..len).map(|_| number()).collect();
+                let y: Vec<f64> = (0..len).map(|_| number()).collect();
+                let narrow: Vec<f32> = x.iter().map(|x| *x as f32).collect();
+                let sum = |sum: f32, x: f32| sum + x;
+                let squares = |sum: f64, x: f32| f64::from(x).mul_add(f64::from(x), sum);
+                let product = |sum: f64, x: f64, y: f64| x.mul_add(y, sum);
+                check::<f32>(
+                    2048,
+                    Elements {
+                        values: &narrow,
+                        take: sum,
+                    },
+                );
+                check::<f64>(
+                    2048,
+                    Elements {
+                        values: &narrow,
+                        take: squares,
+                    },
+                );
+                check::<f64>(
+                    1024,
+                    Pairs {
+                        x: &x,
+                        y: &y,
+                        take: product,
+                    },
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn large_arrays_come_from_memory_and_smaller_ones_from_caches() {
+        assert_eq!(Source::of(FAR_BYTES - 1), Source::NearCache);
+        assert_eq!(Source::of(FAR_BYTES), Source::LastCache);
+        assert_eq!(Source::of(IN_MEMORY - 1), Source::LastCache);
+        assert_eq!(Source::of(IN_MEMORY), Source::Memory);
+    }
+}
