@@ -355,8 +355,10 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Run<'_, '_, S, T, U, INPUTS> {
             false => nx <= 2 * radius || len < lanes + 2 * radius,
         };
         if is_short {
-            for at in 0..len {
-                self.put_point(&mut out, at);
+            for first in (0..len).step_by(nx) {
+                for i in 0..nx {
+                    self.put_point(&mut out, [first, i]);
+                }
             }
             return;
         }
@@ -376,20 +378,24 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Run<'_, '_, S, T, U, INPUTS> {
         let inner = len - 2 * radius;
         let mut inner_out = out.each_mut().map(|out| &mut out[radius..][..inner]);
         self.stretches(&found(radius, inner, &[]), inner, &mut inner_out);
-        for first in (0..len).step_by(nx) {
-            for i in (0..radius).chain(nx - radius..nx) {
-                self.put_point(&mut out, first + i);
+        // Row by row for each column: what lies beside its points is then found once.
+        for i in (0..radius).chain(nx - radius..nx) {
+            for first in (0..len).step_by(nx) {
+                self.put_point(&mut out, [first, i]);
             }
         }
     }
 
-    /// Computes a point by itself.
+    /// Computes point `i` of the row that begins with element `first`.
     #[inline(always)]
-    fn put_point<const OUTPUTS: usize>(&self, out: &mut [&mut [T]; OUTPUTS], at: usize)
-    where
+    fn put_point<const OUTPUTS: usize>(
+        &self,
+        out: &mut [&mut [T]; OUTPUTS],
+        [first, i]: [usize; 2],
+    ) where
         U: PointUpdate<T, INPUTS, OUTPUTS>,
     {
-        let nx = self.layout.extents[0] as usize;
+        let at = first + i;
         let mut old = [T::zeroed(); OUTPUTS];
         for (old, out) in old.iter_mut().zip(&*out) {
             *old = out[at];
@@ -398,8 +404,8 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Run<'_, '_, S, T, U, INPUTS> {
             layout: self.layout,
             rows: self.rows,
             old,
-            first: at - at % nx,
-            i: at % nx,
+            first,
+            i,
             update: PhantomData,
         });
         for (out, result) in out.iter_mut().zip(results) {
