@@ -1,5 +1,7 @@
 //! Pages of memory: requests for huge pages, and prefetches across the ends of small pages.
 
+use crate::caches::LINE_BYTES;
+
 /// Asks the operating system to back large memory with huge pages. Call it before the memory is
 /// first touched.
 ///
@@ -41,6 +43,15 @@ pub(crate) fn prefetch<T>(row: &[T], at: usize) {
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = (row, at);
+}
+
+/// Brings the cache lines of `count` elements from element `at` on into the cache. They may be
+/// beyond the end of `row`.
+#[inline(always)]
+pub(crate) fn prefetch_lines<T>(row: &[T], at: usize, count: usize) {
+    for first in (0..count).step_by(LINE_BYTES / size_of::<T>()) {
+        prefetch(row, at + first);
+    }
 }
 
 /// The size of the smallest pages, in bytes.

@@ -6,6 +6,7 @@
 //! which the processor writes without reading them.
 
 use crate::caches::{LINE_BYTES, last_cache};
+use crate::pages::prefetch;
 use crate::simd::{Formula, InVectors, Value, dispatched, fill, first_vectors, vector_at};
 use bytemuck::Pod;
 use pulp::{Simd, WithSimd};
@@ -17,6 +18,10 @@ use std::marker::PhantomData;
 /// a machine that shares 32 MiB of cache with others: non-temporal stores were faster for 16 MiB of
 /// results, and slightly faster for 8.
 const MIN_BYTES: usize = 8 << 20;
+
+/// A fresh row is prefetched this many bytes ahead. The processor's own prefetches do not keep up
+/// with non-temporal stores (docs/tuning/heat2d.md).
+const AHEAD_BYTES: usize = 4096;
 
 /// The kind of stores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,6 +76,7 @@ pub(crate) fn streamed<'out, R>(work: impl FnOnce(&Streaming<'out>) -> R) -> R {
 
 impl<'out> Streaming<'out> {
     /// Sets all points of `out` to `formula`, evaluated on `rows` with `so_far` as the old values.
+    /// Row number `fresh`, if there is one, is in memory: nothing has read it before.
     ///
     /// # Panics
     ///
@@ -81,6 +87,7 @@ impl<'out> Streaming<'out> {
         so_far: &[T],
         rows: [&[T]; N],
         formula: &impl Formula<T>,
+        fresh: Option<usize>,
     ) {
         dispatched(Fill {
             stream: self,
@@ -88,6 +95,7 @@ impl<'out> Streaming<'out> {
             so_far,
             rows,
             formula,
+            fresh,
         });
     }
 
@@ -106,7 +114,7 @@ impl<'out> Streaming<'out> {
             }
         }
 
-        self.fill(out, from, [], &Same);
+        self.fill(out, from, [], &Same, None);
     }
 }
 
@@ -117,6 +125,7 @@ struct Fill<'f, 'out, T, F, const N: usize> {
     so_far: &'f [T],
     rows: [&'f [T]; N],
     formula: &'f F,
+    fresh: Option<usize>,
 }
 
 impl<T: InVectors, F: Formula<T>, const N: usize> WithSimd for Fill<'_, '_, T, F, N> {
@@ -124,7 +133,12 @@ impl<T: InVectors, F: Formula<T>, const N: usize> WithSimd for Fill<'_, '_, T, F
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let Self { out, formula, .. } = self;
+        let Self {
+            out,
+            formula,
+            fresh,
+            ..
+        } = self;
         // The processor avoids the read only for whole lines.
         let start = out.as_ptr().align_offset(LINE_BYTES).min(out.len());
         let (head, out) = out.split_at_mut(start);
@@ -142,12 +156,18 @@ impl<T: InVectors, F: Formula<T>, const N: usize> WithSimd for Fill<'_, '_, T, F
 
         let lines = T::vectors_mut::<S>(lines);
         let rows = first_vectors::<T, S, N>(self.rows.map(|row| &row[start..end]), lines.len());
+        let ahead = AHEAD_BYTES / size_of::<T::Lanes<S>>();
         let [so_far] = first_vectors::<T, S, 1>([&self.so_far[start..end]], lines.len());
         store::<S, _>(
             self.stream,
             lines,
             #[inline(always)]
-            |i| vector_at(simd, formula, so_far[i], rows, i),
+            |i| {
+                if let Some(fresh) = fresh {
+                    prefetch(rows[fresh], i + ahead);
+                }
+                vector_at(simd, formula, so_far[i], rows, i)
+            },
         );
     }
 }
@@ -241,7 +261,7 @@ mod tests {
                 streamed(|stream| {
                     stream.copy(&mut copy[first..][..len], &from[..len]);
                     let out = &mut filled[first..][..len];
-                    stream.fill(out, &from, [&row[1..]], &LessTwice);
+                    stream.fill(out, &from, [&row[1..]], &LessTwice, Some(0));
                 });
                 for (i, (copy, filled)) in copy.into_iter().zip(filled).enumerate() {
                     if (first..first + len).contains(&i) {

@@ -93,7 +93,7 @@ impl<'out, T: InVectors> TilePart<'_, 'out, T> {
                 || fill(out, rows, formula),
             ),
             Self::Past { draft, out, stream } => {
-                stream.fill(out, draft, rows, formula);
+                stream.fill(out, draft, rows, formula, None);
             }
         }
     }

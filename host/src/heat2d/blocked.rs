@@ -396,7 +396,10 @@ impl Written {
             match stream {
                 None if ONCE => fill_memory(simd, out, rows, &formula, NORTH),
                 None => fill_vectors(simd, out, rows, &formula),
-                Some(stream) => stream.fill(out, rows[0], rows, &formula),
+                Some(stream) => {
+                    let fresh = ONCE.then_some(NORTH);
+                    stream.fill(out, rows[0], rows, &formula, fresh);
+                }
             }
         }
         if self.left {

@@ -388,11 +388,8 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Run<'_, '_, S, T, U, INPUTS> {
 
     /// Computes point `i` of the row that begins with element `first`.
     #[inline(always)]
-    fn put_point<const OUTPUTS: usize>(
-        &self,
-        out: &mut [&mut [T]; OUTPUTS],
-        [first, i]: [usize; 2],
-    ) where
+    fn put_point<const OUTPUTS: usize>(&self, out: &mut [&mut [T]; OUTPUTS], [first, i]: [usize; 2])
+    where
         U: PointUpdate<T, INPUTS, OUTPUTS>,
     {
         let at = first + i;

@@ -6,12 +6,21 @@
 #![forbid(unsafe_code)]
 
 use super::form::Form;
+use crate::pages::prefetch_lines;
 use crate::simd::{Formula, InVectors, Value, fill, vectorised};
+use crate::streaming::{Stores, streamed};
 use crate::threads;
 use gpu_kernels::stencil1d::custom::{MAX_POINTS, MAX_RADIUS};
 
 /// The fewest elements for which another thread is worthwhile.
 const ELEMENTS_PER_THREAD: usize = 1 << 14;
+
+/// Results that are not expected to stay in a cache are computed in drafts of this length, which
+/// are copied by non-temporal stores.
+const DRAFT: usize = 512;
+
+/// What a draft reads is prefetched this many elements ahead.
+const AHEAD_ELEMENTS: usize = 2 * DRAFT;
 
 /// Indices of a stencil's rows: the points themselves, then the rows ahead, then the rows behind,
 /// nearest first.
@@ -81,6 +90,7 @@ fn by_radius<T: InVectors, const R: usize>(
     let next: [T; R] = std::array::from_fn(|m| coefficients[MAX_RADIUS + 1 + m]);
     let last: [T; R] = std::array::from_fn(|m| coefficients[MAX_RADIUS - 1 - m]);
     let threads = threads::worth(inner.len(), ELEMENTS_PER_THREAD);
+    let stores = Stores::of(&[&mut *inner]);
     threads::share_parts(threads, inner, 1, |first, output| {
         // Element i of this part is centred on element i + R of `input`.
         let input = &input[first..];
@@ -90,14 +100,29 @@ fn by_radius<T: InVectors, const R: usize>(
             BEHIND..ROWS if row - BEHIND < R => &input[R - (row - BEHIND + 1)..],
             _ => &input[R..],
         });
-        vectorised(
-            #[inline(always)]
-            || match form {
-                Form::Antisymmetric => fill(output, rows, &Antisymmetric { next }),
-                Form::Symmetric => fill(output, rows, &Symmetric { center, next }),
-                Form::Any => fill(output, rows, &Any { center, next, last }),
-            },
-        );
+        let fill = |output: &mut [T], rows: [&[T]; ROWS]| {
+            vectorised(
+                #[inline(always)]
+                || match form {
+                    Form::Antisymmetric => fill(output, rows, &Antisymmetric { next }),
+                    Form::Symmetric => fill(output, rows, &Symmetric { center, next }),
+                    Form::Any => fill(output, rows, &Any { center, next, last }),
+                },
+            );
+        };
+        if stores == Stores::Ordinary {
+            return fill(output, rows);
+        }
+        streamed(|stream| {
+            let mut draft = [T::zeroed(); DRAFT];
+            for (number, output) in output.chunks_mut(DRAFT).enumerate() {
+                let first = number * DRAFT;
+                prefetch_lines(input, first + AHEAD_ELEMENTS, DRAFT);
+                let draft = &mut draft[..output.len()];
+                fill(draft, rows.map(|row| &row[first..]));
+                stream.copy(output, draft);
+            }
+        });
     });
 }
 
@@ -150,5 +175,31 @@ impl<T: Copy, const R: usize> Formula<T> for Any<T, R> {
             sum = row(BEHIND + m).fused(splat(self.last[m]), sum);
         }
         sum
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_written_past_the_caches_has_the_bits_of_its_parts() {
+        const PART: usize = 1000;
+        let radius = MAX_RADIUS;
+        let points = (8 << 20) / size_of::<f32>() + 3 * DRAFT + 7;
+        let input: Vec<f32> = (0..points + 2 * radius)
+            .map(|i| (i % 1013) as f32 / 7.0 - 50.0)
+            .collect();
+        let coefficients = std::array::from_fn(|m| 0.1 + m as f32);
+        let mut whole = vec![f32::NAN; points];
+        assert_eq!(Stores::of(&[&mut whole]), Stores::Streaming);
+        custom(Form::Any, radius, &coefficients, &input, &mut whole);
+        let mut part = [f32::NAN; PART];
+        for (number, whole) in whole.chunks(PART).enumerate() {
+            let part = &mut part[..whole.len()];
+            let input = &input[number * PART..][..whole.len() + 2 * radius];
+            custom(Form::Any, radius, &coefficients, input, part);
+            assert_eq!(part, whole, "part {number}");
+        }
     }
 }

@@ -5,8 +5,7 @@
 //! once per piece.
 
 use super::share::{FAR_BYTES, SHARE_BYTES};
-use crate::caches::LINE_BYTES;
-use crate::pages::prefetch;
+use crate::pages::prefetch_lines;
 use crate::simd::vectorised;
 use crate::threads;
 use std::ops::BitOr;
@@ -227,9 +226,8 @@ fn of_rows<T: Ordered, const ROWS: usize, const GREATEST: bool>(
     let (groups, rows) = rows.as_chunks::<ROWS>();
     for group in groups {
         if far {
-            for line in (0..size_of_val(group)).step_by(LINE_BYTES) {
-                prefetch(group.as_flattened(), (line + AHEAD_BYTES) / size_of::<T>());
-            }
+            let group = group.as_flattened();
+            prefetch_lines(group, AHEAD_BYTES / size_of::<T>(), group.len());
         }
         take::<T, ROWS, GREATEST>(&mut extremes, &mut nans, group);
     }

@@ -4,8 +4,7 @@
 //! neither does the result.
 
 use super::share::{FAR_BYTES, SHARE_BYTES};
-use crate::caches::LINE_BYTES;
-use crate::pages::prefetch;
+use crate::pages::prefetch_lines;
 use crate::simd::{InVectors, dispatched, with_shorter_vectors};
 use crate::threads;
 use gpu_kernels::reduction::partition::Partition;
@@ -111,14 +110,6 @@ trait Terms<V>: Copy + Sync {
     fn prefetch(self, count: usize, ahead: usize);
 }
 
-/// Prefetches `count` elements, `ahead` bytes after the first ones.
-#[inline(always)]
-fn prefetch_lines<T>(values: &[T], count: usize, ahead: usize) {
-    for first in (0..count).step_by(LINE_BYTES / size_of::<T>()) {
-        prefetch(values, first + ahead / size_of::<T>());
-    }
-}
-
 /// The elements of an array.
 #[derive(Clone, Copy)]
 struct Elements<'a, T, F> {
@@ -148,7 +139,7 @@ impl<V, T: Copy + Sync, F: Fn(V, T) -> V + Copy + Sync> Terms<V> for Elements<'_
 
     #[inline(always)]
     fn prefetch(self, count: usize, ahead: usize) {
-        prefetch_lines(self.values, count, ahead);
+        prefetch_lines(self.values, ahead / size_of::<T>(), count);
     }
 }
 
@@ -182,8 +173,8 @@ impl<V, T: Copy + Sync, F: Fn(V, T, T) -> V + Copy + Sync> Terms<V> for Pairs<'_
 
     #[inline(always)]
     fn prefetch(self, count: usize, ahead: usize) {
-        prefetch_lines(self.x, count, ahead);
-        prefetch_lines(self.y, count, ahead);
+        prefetch_lines(self.x, ahead / size_of::<T>(), count);
+        prefetch_lines(self.y, ahead / size_of::<T>(), count);
     }
 }
 
