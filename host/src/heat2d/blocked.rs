@@ -1,15 +1,15 @@
 //! Several iterations in one pass over memory, on the CPU.
 //!
 //! A tile of the plate goes through `depth` iterations before the next tile. Level t has the values
-//! after t iterations. A row of level t is computed as soon as the three rows of level t - 1 around
-//! it exist. A scratch in the cache keeps three rows of each level:
+//! after t iterations. Two rows of level t are computed together, as soon as the four rows of level
+//! t - 1 around them exist. A scratch in the cache keeps four rows of each level:
 //!
 //! ```text
-//!        row  r-3  r-2  r-1   r
-//! level 0      .    x    x    x    from the old plate
-//! level 1      x    x    x'        the step to row r computes the marked rows
-//! level 2      x    x'
-//! level 3      x'                  into the new plate
+//!        row  r-4  r-3  r-2  r-1   r   r+1
+//! level 0                x    x    x    x    from the old plate
+//! level 1           x    x    x'   x'        a step computes the marked rows
+//! level 2      x    x    x'   x'
+//! level 3           x'   x'                  into the new plate
 //! ```
 //!
 //! At its ends a tile computes `depth` - t rows of level t that its neighbours compute too. At its
@@ -34,8 +34,7 @@ pub trait Temperature: InVectors + From<f32> + PartialOrd {}
 
 impl<T: InVectors + From<f32> + PartialOrd> Temperature for T {}
 
-/// The number of kept rows of a level: three are needed, and a power of two makes the remainder
-/// cheap.
+/// The number of kept rows of a level: two rows are computed from four.
 pub(super) const KEPT: usize = 4;
 
 /// The number of elements that fill whole cache lines, in either type.
@@ -289,12 +288,13 @@ impl<T: Temperature> Tile<'_, '_, T> {
         let width = read.len();
         let kept = |level: usize, row: usize| ((level - 1) * KEPT + row % KEPT) * stride;
         let mut new_rows = new.chunks_exact_mut(nx);
-        // The first and the last row of a level that the next levels need.
+        // The first row of a level that the next levels need, and the one after the last.
         let first = |level: usize| (rows.start + level).saturating_sub(depth).max(swept.start);
         let end = |level: usize| (rows.end + depth - level).min(swept.end);
 
         for step in first(1) / 2..=(rows.end - 1 + depth) / 2 {
             for level in 1..=depth {
+                // Each level is a row behind the one before. At an end one row may be left.
                 let two = (2 * step + 2).saturating_sub(level);
                 let two = two.saturating_sub(2).max(first(level))..two.min(end(level));
                 if two.is_empty() {

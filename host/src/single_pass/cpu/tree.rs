@@ -22,8 +22,8 @@ const ROWS: usize = 4;
 /// row after the other, because the processor's prefetches then work best.
 const IN_MEMORY: usize = 16 << 20;
 
-/// Elements of a single array in memory are prefetched while these bytes before them are added,
-/// times the size of a total over that of an element. Two arrays gain nothing.
+/// Elements of a single array in memory are prefetched this many bytes before they are added, times
+/// the size of a total over that of an element. Two arrays gain nothing.
 const AHEAD_BYTES: usize = 4096;
 
 /// Elements of two arrays in the last cache, of which several rows are added together, are
