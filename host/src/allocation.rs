@@ -161,7 +161,7 @@ fn with_room<T>(
     })
 }
 
-/// The index of the first element whose address is aligned, or 0 if there is no such element.
+/// The index of the first aligned element. If no element is aligned, the index is 0.
 fn start_of<T>(memory: *const T, len: usize) -> usize {
     let start = memory.align_offset(alignment::<T>(len));
     if start <= room::<T>(len) { start } else { 0 }

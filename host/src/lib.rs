@@ -312,6 +312,8 @@ mod streaming;
 mod subject;
 #[doc(hidden)]
 pub mod test_cases;
+#[cfg(test)]
+mod test_numbers;
 mod threads;
 mod variants;
 mod versions;

@@ -45,8 +45,8 @@ pub(crate) fn prefetch<T>(row: &[T], at: usize) {
     let _ = (row, at);
 }
 
-/// Brings the cache lines of `count` elements from element `at` on into the cache. They may be
-/// beyond the end of `row`.
+/// Brings `count` elements into the cache, beginning with element `at`. They may be beyond the end
+/// of `row`.
 #[inline(always)]
 pub(crate) fn prefetch_lines<T>(row: &[T], at: usize, count: usize) {
     for first in (0..count).step_by(LINE_BYTES / size_of::<T>()) {

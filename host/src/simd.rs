@@ -255,8 +255,9 @@ pub(crate) fn fill_vectors<T: InVectors, S: Simd, const N: usize>(
     }
 }
 
-/// Like [`fill_vectors`], for two rows of the same length that share inputs: row r of the formula
-/// is row `uses[0][r]` of `rows` for the first of them and row `uses[1][r]` for the second.
+/// Like [`fill_vectors`], for two rows of results that have the same length and share inputs. Row r
+/// of the formula is row `uses[0][r]` of `rows` for the first row of results, and row `uses[1][r]`
+/// for the second.
 ///
 /// # Panics
 ///
@@ -323,7 +324,7 @@ fn fill_two_whole<T: InVectors, S: Simd, const N: usize, const R: usize>(
     let vectors = first_vectors::<T, S, N>(rows, count);
     let of = each_of(vectors, uses);
     for i in 0..count {
-        // Both before the first store: the compiler then loads what they share once.
+        // Both are computed before the first is stored, so the compiler loads shared inputs once.
         let first = vector_at(simd, formula, one[i], of[0], i);
         let second = vector_at(simd, formula, two[i], of[1], i);
         one[i] = first;
@@ -383,8 +384,8 @@ pub(crate) const fn lanes<S: Simd, T: InVectors>() -> usize {
     size_of::<T::Lanes<S>>() / size_of::<T>()
 }
 
-/// The points of a row before its first aligned vector: fewer than a vector has lanes. 0 if no
-/// vector is aligned.
+/// The number of points before the first aligned vector of a row. It is less than the number of
+/// lanes. If no vector is aligned, it is 0.
 #[inline(always)]
 pub(crate) fn before_aligned<S: Simd, T: InVectors>(row: &[T]) -> usize {
     match row.as_ptr().align_offset(size_of::<T::Lanes<S>>()) {

@@ -19,7 +19,7 @@ use std::marker::PhantomData;
 /// results, and slightly faster for 8.
 const MIN_BYTES: usize = 8 << 20;
 
-/// A fresh row is prefetched this many bytes ahead. The processor's own prefetches do not keep up
+/// How far ahead a fresh row is prefetched, in bytes. The processor's own prefetches do not keep up
 /// with non-temporal stores (docs/tuning/heat2d.md).
 const AHEAD_BYTES: usize = 4096;
 
@@ -76,7 +76,7 @@ pub(crate) fn streamed<'out, R>(work: impl FnOnce(&Streaming<'out>) -> R) -> R {
 
 impl<'out> Streaming<'out> {
     /// Sets all points of `out` to `formula`, evaluated on `rows` with `so_far` as the old values.
-    /// Row number `fresh`, if there is one, is in memory: nothing has read it before.
+    /// Row number `fresh` has not been read before, so it is prefetched.
     ///
     /// # Panics
     ///

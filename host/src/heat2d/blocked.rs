@@ -221,7 +221,7 @@ impl<T: Temperature> Tile<'_, '_, T> {
         }
     }
 
-    /// Whether the tile's first and last columns are Neumann ends.
+    /// Whether the first and the last column that the tile reads are Neumann ends.
     #[inline(always)]
     fn neumann(&self) -> [bool; 2] {
         let ends = self.setup.grid.ends(Axis::X);
@@ -231,13 +231,13 @@ impl<T: Temperature> Tile<'_, '_, T> {
         ]
     }
 
-    /// The columns of the new plate that the tile writes.
+    /// The columns of the new plate that the tile computes.
     #[inline(always)]
-    fn written(&self) -> Written {
+    fn in_plate(&self) -> Computed {
         let nx = self.setup.shape().nx;
         let inner = self.columns.start.max(1)..self.columns.end.min(nx - 1);
         let [left, right] = self.neumann();
-        Written {
+        Computed {
             read: inner.start - self.read.start..inner.end - self.read.start,
             inner,
             left: left && self.columns.start == 0,
@@ -246,10 +246,24 @@ impl<T: Temperature> Tile<'_, '_, T> {
         }
     }
 
+    /// The columns of a row of the scratch that the tile computes.
+    #[inline(always)]
+    fn in_scratch(&self) -> Computed {
+        let last = self.read.len() - 1;
+        let [left, right] = self.neumann();
+        Computed {
+            inner: 1..last,
+            read: 1..last,
+            left,
+            right,
+            last,
+        }
+    }
+
     /// A single iteration, without a scratch.
     #[inline(always)]
     fn iterate_once<S: Simd, U: Update<T>, const SOURCE: bool>(self, simd: S, update: U) {
-        let written = self.written();
+        let in_plate = self.in_plate();
         let swept = self.setup.swept_rows();
         let level_before = Level {
             setup: self.setup,
@@ -263,14 +277,13 @@ impl<T: Temperature> Tile<'_, '_, T> {
             .zip(self.new.chunks_exact_mut(self.setup.shape().nx))
         {
             let around = level_before.around::<SOURCE>(row);
-            written.row::<T, S, U, SOURCE, true>(simd, update, &around, out, self.stream);
+            in_plate.row::<T, S, U, SOURCE, true>(simd, update, &around, out, self.stream);
         }
     }
 
     #[inline(always)]
     fn iterate_levels<S: Simd, U: Update<T>, const SOURCE: bool>(self, simd: S, update: U) {
-        let [left, right] = self.neumann();
-        let written = self.written();
+        let (in_scratch, in_plate) = (self.in_scratch(), self.in_plate());
         let Self {
             setup,
             old,
@@ -313,31 +326,24 @@ impl<T: Temperature> Tile<'_, '_, T> {
                     kept: (level > 1).then(|| (&before[kept(level - 1, 0)..], stride)),
                 };
                 if level < depth {
-                    let inner = 1..width - 1;
-                    let old_row = |row| setup.part(old, row, &read);
-                    if two.len() == 2 {
-                        let (one, other) =
-                            (two.start % KEPT * stride, (two.start + 1) % KEPT * stride);
-                        let places = [one..one + width, other..other + width];
-                        let Ok([one, other]) = here.get_disjoint_mut(places) else {
-                            unreachable!("two rows of a level are distinct and in the scratch")
-                        };
-                        let around = level_before.around_two::<SOURCE>(two.start);
-                        let rows = around.of::<SOURCE>(inner.clone());
-                        let outs = [&mut one[inner.clone()], &mut other[inner]];
-                        let formula = Swept::<U, SOURCE>(update);
-                        fill_two(simd, outs, rows, AroundTwo::<T>::USES, &formula);
-                        let [around, other_around] = around.each();
-                        around.ends::<U, SOURCE>(update, one, old_row(two.start), [left, right]);
-                        let old = old_row(two.start + 1);
-                        other_around.ends::<U, SOURCE>(update, other, old, [left, right]);
-                    } else {
-                        let out = &mut here[two.start % KEPT * stride..][..width];
-                        let around = level_before.around::<SOURCE>(two.start);
-                        let (rows, formula) = around.of::<U, SOURCE>(update, inner.clone());
-                        fill_vectors(simd, &mut out[inner], rows, &formula);
-                        around.ends::<U, SOURCE>(update, out, old_row(two.start), [left, right]);
+                    let place = |row: usize| row % KEPT * stride;
+                    for row in two.clone() {
+                        let (out, old) = (&mut here[place(row)..], setup.part(old, row, &read));
+                        (out[0], out[width - 1]) = (old[0], old[width - 1]);
                     }
+                    if two.len() == 1 {
+                        let out = &mut here[place(two.start)..][..width];
+                        let around = level_before.around::<SOURCE>(two.start);
+                        in_scratch.row::<T, S, U, SOURCE, false>(simd, update, &around, out, None);
+                        continue;
+                    }
+                    let (one, other) = (place(two.start), place(two.start + 1));
+                    let places = [one..one + width, other..other + width];
+                    let Ok(outs) = here.get_disjoint_mut(places) else {
+                        unreachable!("two rows of a level are distinct and in the scratch")
+                    };
+                    let around = level_before.around_two::<SOURCE>(two.start);
+                    in_scratch.two_rows::<T, S, U, SOURCE>(simd, update, &around, outs);
                     continue;
                 }
 
@@ -346,34 +352,34 @@ impl<T: Temperature> Tile<'_, '_, T> {
                         return;
                     };
                     let around = level_before.around_two::<SOURCE>(two.start);
-                    written.two_rows::<T, S, U, SOURCE>(simd, update, &around, [one, other]);
+                    in_plate.two_rows::<T, S, U, SOURCE>(simd, update, &around, [one, other]);
                     continue;
                 }
                 for row in two {
                     let Some(out) = new_rows.next() else { return };
                     let around = level_before.around::<SOURCE>(row);
-                    written.row::<T, S, U, SOURCE, false>(simd, update, &around, out, stream);
+                    in_plate.row::<T, S, U, SOURCE, false>(simd, update, &around, out, stream);
                 }
             }
         }
     }
 }
 
-/// The columns of the new plate that a tile writes.
-struct Written {
-    /// Those between the plate's first and last column, and their places in the rows that the tile
-    /// reads. They may be none.
+/// The columns of a row that a tile computes.
+struct Computed {
+    /// The columns that are not ends. There may be none.
     inner: Range<usize>,
+    /// Where these columns are in the rows that the tile reads.
     read: Range<usize>,
-    /// Whether the plate's first and last column, which are Neumann ends, are among them.
+    /// Whether the first and the last column are computed: as Neumann ends.
     left: bool,
     right: bool,
-    /// The place of the last column that the tile reads.
+    /// The last column of the rows that the tile reads.
     last: usize,
 }
 
-impl Written {
-    /// Computes a row of the new plate; `ONCE`, of a single iteration.
+impl Computed {
+    /// Computes a row; `ONCE` says that it is one of a single iteration.
     #[inline(always)]
     fn row<'out, T, S, U, const SOURCE: bool, const ONCE: bool>(
         &self,
@@ -387,26 +393,19 @@ impl Written {
         S: Simd,
         U: Update<T>,
     {
-        let inside = out.len() - 2;
-        let (head, out) = out.split_at_mut(1);
-        let (out, tail) = out.split_at_mut(inside);
-        if !self.inner.is_empty() {
-            let out = &mut out[self.inner.start - 1..self.inner.end - 1];
-            let (rows, formula) = around.of::<U, SOURCE>(update, self.read.clone());
-            match stream {
-                None if ONCE => fill_memory(simd, out, rows, &formula, NORTH),
-                None => fill_vectors(simd, out, rows, &formula),
-                Some(stream) => {
-                    let fresh = ONCE.then_some(NORTH);
-                    stream.fill(out, rows[0], rows, &formula, fresh);
-                }
+        self.ends::<T, U, SOURCE>(update, around, out);
+        if self.inner.is_empty() {
+            return;
+        }
+        let out = &mut out[self.inner.clone()];
+        let (rows, formula) = around.of::<U, SOURCE>(update, self.read.clone());
+        match stream {
+            None if ONCE => fill_memory(simd, out, rows, &formula, NORTH),
+            None => fill_vectors(simd, out, rows, &formula),
+            Some(stream) => {
+                let fresh = ONCE.then_some(NORTH);
+                stream.fill(out, rows[0], rows, &formula, fresh);
             }
-        }
-        if self.left {
-            head[0] = around.mirrored::<U, SOURCE>(update, 0, 1);
-        }
-        if self.right {
-            tail[0] = around.mirrored::<U, SOURCE>(update, self.last, self.last - 1);
         }
     }
 
@@ -423,20 +422,32 @@ impl Written {
         S: Simd,
         U: Update<T>,
     {
-        if !self.inner.is_empty() {
-            let rows = around.of::<SOURCE>(self.read.clone());
-            let outs = [&mut one[self.inner.clone()], &mut two[self.inner.clone()]];
-            let formula = Swept::<U, SOURCE>(update);
-            fill_two(simd, outs, rows, AroundTwo::<T>::USES, &formula);
+        let [around_one, around_two] = around.each();
+        self.ends::<T, U, SOURCE>(update, &around_one, one);
+        self.ends::<T, U, SOURCE>(update, &around_two, two);
+        if self.inner.is_empty() {
+            return;
         }
-        for (out, around) in [one, two].into_iter().zip(around.each()) {
-            if self.left {
-                out[0] = around.mirrored::<U, SOURCE>(update, 0, 1);
-            }
-            if self.right {
-                let at = out.len() - 1;
-                out[at] = around.mirrored::<U, SOURCE>(update, self.last, self.last - 1);
-            }
+        let rows = around.of::<SOURCE>(self.read.clone());
+        let outs = [&mut one[self.inner.clone()], &mut two[self.inner.clone()]];
+        let formula = Swept::<U, SOURCE>(update);
+        fill_two(simd, outs, rows, AroundTwo::<T>::USES, &formula);
+    }
+
+    /// Computes the Neumann ends of a row.
+    #[inline(always)]
+    fn ends<T: Temperature, U: Update<T>, const SOURCE: bool>(
+        &self,
+        update: U,
+        around: &Around<'_, T>,
+        out: &mut [T],
+    ) {
+        if self.left {
+            out[0] = around.mirrored::<U, SOURCE>(update, 0, 1);
+        }
+        if self.right {
+            let end = out.len() - 1;
+            out[end] = around.mirrored::<U, SOURCE>(update, self.last, self.last - 1);
         }
     }
 }
@@ -465,39 +476,47 @@ impl<'a, T> Level<'a, T> {
         }
     }
 
-    /// The inputs of `row` and of the next one.
+    /// The row south of `row`. Beyond an end, which is Neumann's if its points are computed, lies
+    /// the mirror image.
     #[inline(always)]
-    fn around_two<const SOURCE: bool>(&self, row: usize) -> AroundTwo<'a, T> {
-        let (one, two) = (self.row(row), self.row(row + 1));
-        AroundTwo {
-            rows: [
-                if row == 0 { two } else { self.row(row - 1) },
-                one,
-                two,
-                if row + 2 == self.setup.shape().ny {
-                    one
-                } else {
-                    self.row(row + 2)
-                },
-            ],
-            sources: [self.source::<SOURCE>(row), self.source::<SOURCE>(row + 1)],
-        }
+    fn south(&self, row: usize) -> &'a [T] {
+        self.row(if row == 0 { 1 } else { row - 1 })
     }
 
-    /// The inputs of a row. Beyond an end, which is Neumann's if its points are computed, lies the
-    /// mirror image.
+    /// The row north of `row`, likewise.
+    #[inline(always)]
+    fn north(&self, row: usize) -> &'a [T] {
+        let ny = self.setup.shape().ny;
+        self.row(if row == ny - 1 { ny - 2 } else { row + 1 })
+    }
+
+    /// The inputs of a row.
     #[inline(always)]
     fn around<const SOURCE: bool>(&self, row: usize) -> Around<'a, T> {
-        let ny = self.setup.shape().ny;
         Around {
-            south: self.row(if row == 0 { 1 } else { row - 1 }),
+            south: self.south(row),
             middle: self.row(row),
-            north: self.row(if row == ny - 1 { ny - 2 } else { row + 1 }),
+            north: self.north(row),
             source: self.source::<SOURCE>(row),
         }
     }
 
-    /// The source of a row, if there is one.
+    /// The inputs of `row` and of the next row.
+    #[inline(always)]
+    fn around_two<const SOURCE: bool>(&self, row: usize) -> AroundTwo<'a, T> {
+        let next = row + 1;
+        AroundTwo {
+            rows: [
+                self.south(row),
+                self.row(row),
+                self.row(next),
+                self.north(next),
+            ],
+            sources: [self.source::<SOURCE>(row), self.source::<SOURCE>(next)],
+        }
+    }
+
+    /// The source of a row; empty where the plate has none.
     #[inline(always)]
     fn source<const SOURCE: bool>(&self, row: usize) -> &'a [T] {
         match self.setup.source {
@@ -541,29 +560,6 @@ impl<'a, T: Temperature> Around<'a, T> {
         (rows, Swept(update))
     }
 
-    /// Sets the first and the last point of a row of the scratch: if it is a Neumann end by its
-    /// mirror image, else to the old plate's value.
-    #[inline(always)]
-    fn ends<U: Update<T>, const SOURCE: bool>(
-        &self,
-        update: U,
-        out: &mut [T],
-        old: &[T],
-        [left, right]: [bool; 2],
-    ) {
-        let last = out.len() - 1;
-        out[0] = if left {
-            self.mirrored::<U, SOURCE>(update, 0, 1)
-        } else {
-            old[0]
-        };
-        out[last] = if right {
-            self.mirrored::<U, SOURCE>(update, last, last - 1)
-        } else {
-            old[last]
-        };
-    }
-
     /// The point `at` of a Neumann end, whose mirror image is `inside`.
     #[inline(always)]
     fn mirrored<U: Update<T>, const SOURCE: bool>(&self, update: U, at: usize, inside: usize) -> T {
@@ -574,20 +570,21 @@ impl<'a, T: Temperature> Around<'a, T> {
     }
 }
 
-/// The rows around two that are computed together, and their sources if there are any.
+/// The inputs of two rows that are computed together.
 struct AroundTwo<'a, T> {
-    /// The southern row, the two, and the northern row.
+    /// The row south of them, the two rows, and the row north of them.
     rows: [&'a [T]; 4],
+    /// Their sources; empty where the plate has none.
     sources: [&'a [T]; 2],
 }
 
 impl<'a, T: Temperature> AroundTwo<'a, T> {
-    /// For each of the two rows, the places of the inputs of [`Swept`] in what [`of`](Self::of)
-    /// returns.
+    /// For each of the two rows: where [`of`](Self::of) has put the inputs of [`Swept`].
     const USES: [[usize; 6]; 2] = [[1, 3, 5, 0, 8, 2], [4, 6, 7, 2, 9, 5]];
 
-    /// The inputs of the points in `inner` of both rows: the southern row; each of the two as their
-    /// western neighbours, themselves and their eastern neighbours; the northern row; the sources.
+    /// The inputs of the columns `inner` of both rows. The order is: the southern row; of the first
+    /// row the western neighbours, the points themselves and the eastern neighbours; the same of the
+    /// second row; the northern row; the two sources.
     #[inline(always)]
     fn of<const SOURCE: bool>(&self, inner: Range<usize>) -> [&'a [T]; 10] {
         let count = inner.len();
@@ -615,7 +612,7 @@ impl<'a, T: Temperature> AroundTwo<'a, T> {
         ]
     }
 
-    /// What is around the first and around the second of the two rows.
+    /// The inputs of the first row, and those of the second.
     #[inline(always)]
     fn each(&self) -> [Around<'a, T>; 2] {
         let [south, one, two, north] = self.rows;

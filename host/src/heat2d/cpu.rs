@@ -256,16 +256,8 @@ mod tests {
     use super::*;
     use crate::grid::{Boundary, Grid2};
     use crate::test_cases;
+    use crate::test_numbers::numbers;
     use crate::{Axis, Shape2};
-
-    /// Numbers below 2^24 without a pattern.
-    fn numbers() -> impl FnMut() -> u32 {
-        let mut state = 1_u32;
-        move || {
-            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            state >> 8
-        }
-    }
 
     /// An iteration by definition, one point at a time.
     fn iterate_by_definition<T: Temperature>(setup: &Setup<'_, T>, old: &[T], new: &mut [T]) {
@@ -292,7 +284,7 @@ mod tests {
 
     /// Iterations of a plate with passes that are cut up as `limits` say, and by definition.
     fn check<T: Temperature + std::fmt::Debug>(
-        next: &mut impl FnMut() -> u32,
+        next: &mut impl FnMut() -> usize,
         bits: u32,
         (nx, ny): (usize, usize),
         iterations: usize,
@@ -346,7 +338,7 @@ mod tests {
     fn passes_give_the_bits_of_single_iterations_however_they_are_cut_up() {
         let mut next = numbers();
         for case in 0..test_cases::either(300, 2000) {
-            let mut below = |most: usize| next() as usize % most;
+            let mut below = |most: usize| next() % most;
             let shape = (3 + below(60), 3 + below(40));
             let limits = Limits {
                 depth: 1 + below(10),

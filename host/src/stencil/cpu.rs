@@ -876,6 +876,7 @@ mod tests {
     use super::*;
     use crate::march::beyond;
     use crate::test_cases;
+    use crate::test_numbers::numbers;
     use halo_stencil::{Neighbourhood, Real, Value};
 
     /// Two fields that change and one that does not. The update reads every value it declares.
@@ -915,15 +916,6 @@ mod tests {
             }
             let second = second + n.at::<0, 0, 0, 0>() * T::from(0.125);
             [first - n.at::<1, 0, 0, 0>() * T::from(0.25), second]
-        }
-    }
-
-    /// Numbers below 2^24 without a pattern.
-    fn numbers() -> impl FnMut() -> usize {
-        let mut state = 1_u32;
-        move || {
-            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            (state >> 8) as usize
         }
     }
 

@@ -378,7 +378,7 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Run<'_, '_, S, T, U, INPUTS> {
         let inner = len - 2 * radius;
         let mut inner_out = out.each_mut().map(|out| &mut out[radius..][..inner]);
         self.stretches(&found(radius, inner, &[]), inner, &mut inner_out);
-        // Row by row for each column: what lies beside its points is then found once.
+        // The outer loop is over columns: what lies beside a column is then found once for all rows.
         for i in (0..radius).chain(nx - radius..nx) {
             for first in (0..len).step_by(nx) {
                 self.put_point(&mut out, [first, i]);

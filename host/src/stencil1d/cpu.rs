@@ -15,11 +15,12 @@ use gpu_kernels::stencil1d::custom::{MAX_POINTS, MAX_RADIUS};
 /// The fewest elements for which another thread is worthwhile.
 const ELEMENTS_PER_THREAD: usize = 1 << 14;
 
-/// Results that are not expected to stay in a cache are computed in drafts of this length, which
-/// are copied by non-temporal stores.
+/// Results that are too large for a cache are computed piece by piece. Each piece has this many
+/// elements; it is computed in a draft and copied from there with non-temporal stores. One copy serves
+/// all forms and radii, which are many loops to compile.
 const DRAFT: usize = 512;
 
-/// What a draft reads is prefetched this many elements ahead.
+/// How far ahead the input is prefetched, in elements.
 const AHEAD_ELEMENTS: usize = 2 * DRAFT;
 
 /// Indices of a stencil's rows: the points themselves, then the rows ahead, then the rows behind,
@@ -100,7 +101,7 @@ fn by_radius<T: InVectors, const R: usize>(
             BEHIND..ROWS if row - BEHIND < R => &input[R - (row - BEHIND + 1)..],
             _ => &input[R..],
         });
-        let fill = |output: &mut [T], rows: [&[T]; ROWS]| {
+        let apply = |output: &mut [T], rows: [&[T]; ROWS]| {
             vectorised(
                 #[inline(always)]
                 || match form {
@@ -111,15 +112,15 @@ fn by_radius<T: InVectors, const R: usize>(
             );
         };
         if stores == Stores::Ordinary {
-            return fill(output, rows);
+            return apply(output, rows);
         }
         streamed(|stream| {
             let mut draft = [T::zeroed(); DRAFT];
             for (number, output) in output.chunks_mut(DRAFT).enumerate() {
-                let first = number * DRAFT;
-                prefetch_lines(input, first + AHEAD_ELEMENTS, DRAFT);
+                let at = number * DRAFT;
+                prefetch_lines(input, at + AHEAD_ELEMENTS, DRAFT);
                 let draft = &mut draft[..output.len()];
-                fill(draft, rows.map(|row| &row[first..]));
+                apply(draft, rows.map(|row| &row[at..]));
                 stream.copy(output, draft);
             }
         });

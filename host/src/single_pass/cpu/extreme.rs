@@ -17,7 +17,7 @@ const PIECE: usize = 1 << 14;
 /// Elements of a row; one running extremum is kept for each. That is at least two vectors.
 const ROW: usize = 32;
 
-/// Elements of a far array are prefetched this many bytes before they are compared.
+/// How far ahead a far array is prefetched, in bytes.
 const AHEAD_BYTES: usize = 2048;
 
 /// Elements that are searched together for the index.
@@ -182,7 +182,8 @@ fn found<T: Ordered, const GREATEST: bool>(values: &[T]) -> Found<T> {
     })
 }
 
-/// The extreme element of a piece of an array that may be `far`.
+/// The extreme element of a piece. The piece is prefetched if its array is `far`, as
+/// [`FAR_BYTES`] says.
 fn of_piece<T: Ordered, const GREATEST: bool>(values: &[T], far: bool) -> T {
     vectorised(
         #[inline(always)]
@@ -303,16 +304,14 @@ fn first<T: Ordered>(values: &[T], wanted: T) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::test_numbers::numbers;
 
     #[test]
     fn a_piece_has_the_same_extreme_with_and_without_prefetches() {
-        let mut state = 7_u32;
+        let mut numbers = numbers();
         for len in [1, 31, 32, 127, 128, 129, 1000, PIECE - 1, PIECE] {
             let values: Vec<f64> = (0..len)
-                .map(|_| {
-                    state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-                    f64::from(state) - f64::from(u32::MAX / 2)
-                })
+                .map(|_| numbers() as f64 - f64::from(1_u32 << 23))
                 .collect();
             let narrow: Vec<f32> = values.iter().map(|value| *value as f32).collect();
             let least = values.iter().copied().fold(f64::INFINITY, f64::min);

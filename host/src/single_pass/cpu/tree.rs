@@ -18,19 +18,19 @@ const LANES: usize = 2048;
 /// them.
 const ROWS: usize = 4;
 
-/// Arrays of at least this many bytes in all do not stay in a cache. They are read in order, one
-/// row after the other, because the processor's prefetches then work best.
+/// From this size on, counted over both arrays if there are two, arrays do not stay in a cache. They
+/// are read in order, one row after the other: the processor's prefetches then work best.
 const IN_MEMORY: usize = 16 << 20;
 
-/// Elements of a single array in memory are prefetched this many bytes before they are added, times
-/// the size of a total over that of an element. Two arrays gain nothing.
+/// How far ahead a single array in memory is prefetched, in bytes. If a total is twice as long as an
+/// element, it is twice as far. Two arrays gain nothing.
 const AHEAD_BYTES: usize = 4096;
 
-/// Elements of two arrays in the last cache, of which several rows are added together, are
-/// prefetched this many bytes before. A single array gains nothing.
+/// How far ahead two arrays in the last-level cache are prefetched, in bytes, when several rows are
+/// added together. A single array gains nothing.
 const AHEAD_IN_ROWS_BYTES: usize = 512;
 
-/// Elements that are prefetched and added together.
+/// The number of elements that are prefetched, and then added, at a time.
 const BLOCK: usize = 64;
 
 /// A small number of terms or chunks, which needs less memory.
@@ -70,7 +70,7 @@ impl Total for f64 {
     }
 }
 
-/// Where the arrays are before they are read.
+/// The memory from which the arrays are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Source {
     NearCache,
@@ -79,7 +79,7 @@ enum Source {
 }
 
 impl Source {
-    /// Where arrays of `bytes` in all are expected.
+    /// Where arrays with this total size are expected.
     fn of(bytes: usize) -> Self {
         match bytes {
             IN_MEMORY.. => Self::Memory,
@@ -105,8 +105,8 @@ trait Terms<V>: Copy + Sync {
     /// Adds the term at `place` to `total`.
     fn take(self, total: V, place: usize) -> V;
 
-    /// Prefetches the cache lines of `count` terms, `ahead` bytes after the first ones. They may be
-    /// beyond the end.
+    /// Prefetches `count` terms. The first of them lies `ahead` bytes after the first term; some may
+    /// lie beyond the end.
     fn prefetch(self, count: usize, ahead: usize);
 }
 
@@ -472,6 +472,7 @@ fn sums_of_vectors<V: Total, S: Simd>(simd: S, mut totals: &mut [V]) -> &mut [V]
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::test_numbers::numbers;
 
     /// The tree by definition: element e belongs to lane e modulo the number of lanes.
     fn by_definition<V: Total>(lanes: usize, terms: impl Terms<V>) -> V {
@@ -501,11 +502,8 @@ mod tests {
 
     #[test]
     fn a_chunk_has_the_bits_of_the_tree_wherever_its_elements_come_from() {
-        let mut state = 1_u32;
-        let mut number = || {
-            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            f64::from(state) / f64::from(1_u32 << 30) - 2.0
-        };
+        let mut numbers = numbers();
+        let mut number = || numbers() as f64 / f64::from(1_u32 << 22) - 2.0;
         for rows in [0, 1, 2, 3, 4, 5, 8, 13] {
             for more in [0, 1, 63, 64, 65, 1000, 1023] {
                 let len = rows * LANES + more;
