@@ -315,6 +315,7 @@ pub mod test_cases;
 #[cfg(test)]
 mod test_numbers;
 mod threads;
+mod trial;
 mod variants;
 mod versions;
 

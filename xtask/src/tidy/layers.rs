@@ -65,7 +65,7 @@ static CRATES: &[Crate] = &[
             layer("core", &[
                 "accuracy", "allocation", "argument", "axis", "caches", "constants", "error", "extents", "field", "field_ndarray",
                 "finite_difference", "geometry", "grid", "limits", "pages", "shape", "simd", "streaming",
-                "test_cases", "threads", "variants", "versions",
+                "test_cases", "threads", "trial", "variants", "versions",
             ], &[]),
             layer("device", &["device", "launch", "march"], &["core"]),
             // The traits of a scalar type for each family: its kernels and its ports.

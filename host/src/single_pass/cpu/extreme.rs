@@ -8,6 +8,7 @@ use super::share::{FAR_BYTES, SHARE_BYTES};
 use crate::pages::prefetch_lines;
 use crate::simd::vectorised;
 use crate::threads;
+use crate::trial::Trial;
 use std::ops::BitOr;
 use std::sync::Mutex;
 
@@ -17,7 +18,7 @@ const PIECE: usize = 1 << 14;
 /// Elements of a row; one running extremum is kept for each. That is at least two vectors.
 const ROW: usize = 32;
 
-/// How far ahead a far array is prefetched, in bytes.
+/// How far ahead elements are prefetched, in bytes.
 const AHEAD_BYTES: usize = 2048;
 
 /// Elements that are searched together for the index.
@@ -156,17 +157,20 @@ fn found<T: Ordered, const GREATEST: bool>(values: &[T]) -> Found<T> {
     let pieces = values.len().div_ceil(PIECE);
     let threads = threads::worth(size_of_val(values), SHARE_BYTES);
     let far = size_of_val(values) >= FAR_BYTES;
-    let in_piece = |piece: usize| {
+    let in_piece = |piece: usize, prefetched: bool| {
         let begin = piece * PIECE;
         let values = &values[begin..][..PIECE.min(values.len() - begin)];
         Found {
-            value: of_piece::<T, GREATEST>(values, far),
+            value: of_piece::<T, GREATEST>(values, prefetched),
             piece,
         }
     };
     let all = Mutex::new(None::<Found<T>>);
     threads::share(threads, pieces, |mine| {
-        let of_mine = mine.map(in_piece).reduce(Found::or::<GREATEST>);
+        let mut trial = Trial::of(if far { pieces / threads } else { 0 });
+        let of_mine = mine
+            .map(|piece| trial.run(|prefetched| in_piece(piece, prefetched)))
+            .reduce(Found::or::<GREATEST>);
         let mut all = all.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         *all = match (all.take(), of_mine) {
             (Some(a), Some(b)) => Some(a.or::<GREATEST>(b)),
@@ -182,13 +186,12 @@ fn found<T: Ordered, const GREATEST: bool>(values: &[T]) -> Found<T> {
     })
 }
 
-/// The extreme element of a piece. The piece is prefetched if its array is `far`, as
-/// [`FAR_BYTES`] says.
-fn of_piece<T: Ordered, const GREATEST: bool>(values: &[T], far: bool) -> T {
+/// The extreme element of a piece, which is read with or without prefetches.
+fn of_piece<T: Ordered, const GREATEST: bool>(values: &[T], prefetched: bool) -> T {
     vectorised(
         #[inline(always)]
         || {
-            let (extreme, nan) = of_numbers::<T, GREATEST>(values, far);
+            let (extreme, nan) = of_numbers::<T, GREATEST>(values, prefetched);
             if nan {
                 return T::NAN;
             }
@@ -206,12 +209,12 @@ fn of_piece<T: Ordered, const GREATEST: bool>(values: &[T], far: bool) -> T {
 
 /// The least or greatest element that is not NaN, and whether there is a NaN.
 #[inline(always)]
-fn of_numbers<T: Ordered, const GREATEST: bool>(values: &[T], far: bool) -> (T, bool) {
+fn of_numbers<T: Ordered, const GREATEST: bool>(values: &[T], prefetched: bool) -> (T, bool) {
     // The rows have 512 bytes together at most: the processor's prefetches work best for memory
     // that is read almost in order.
     match size_of::<T>() {
-        8 => of_rows::<T, 2, GREATEST>(values, far),
-        _ => of_rows::<T, 4, GREATEST>(values, far),
+        8 => of_rows::<T, 2, GREATEST>(values, prefetched),
+        _ => of_rows::<T, 4, GREATEST>(values, prefetched),
     }
 }
 
@@ -219,14 +222,14 @@ fn of_numbers<T: Ordered, const GREATEST: bool>(values: &[T], far: bool) -> (T, 
 #[inline(always)]
 fn of_rows<T: Ordered, const ROWS: usize, const GREATEST: bool>(
     values: &[T],
-    far: bool,
+    prefetched: bool,
 ) -> (T, bool) {
     let mut extremes = [T::ENDS[usize::from(GREATEST)]; ROW];
     let mut nans = [T::Bits::default(); ROW];
     let (rows, others) = values.as_chunks::<ROW>();
     let (groups, rows) = rows.as_chunks::<ROWS>();
     for group in groups {
-        if far {
+        if prefetched {
             let group = group.as_flattened();
             prefetch_lines(group, AHEAD_BYTES / size_of::<T>(), group.len());
         }
@@ -316,9 +319,13 @@ mod tests {
             let narrow: Vec<f32> = values.iter().map(|value| *value as f32).collect();
             let least = values.iter().copied().fold(f64::INFINITY, f64::min);
             let greatest = narrow.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-            for far in [false, true] {
-                assert_eq!(of_piece::<f64, false>(&values, far), least, "{len}");
-                assert_eq!(of_piece::<f32, true>(&narrow, far), greatest, "{len}");
+            for prefetched in [false, true] {
+                assert_eq!(of_piece::<f64, false>(&values, prefetched), least, "{len}");
+                assert_eq!(
+                    of_piece::<f32, true>(&narrow, prefetched),
+                    greatest,
+                    "{len}"
+                );
             }
             let mut with_nan = narrow;
             with_nan[len / 2] = f32::NAN;

@@ -7,6 +7,7 @@ use super::share::{FAR_BYTES, SHARE_BYTES};
 use crate::pages::prefetch_lines;
 use crate::simd::{InVectors, dispatched, with_shorter_vectors};
 use crate::threads;
+use crate::trial::Trial;
 use gpu_kernels::reduction::partition::Partition;
 use pulp::{Simd, WithSimd};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,11 +24,11 @@ const ROWS: usize = 4;
 const IN_MEMORY: usize = 16 << 20;
 
 /// How far ahead a single array in memory is prefetched, in bytes. If a total is twice as long as an
-/// element, it is twice as far. Two arrays gain nothing.
+/// element, it is twice as far.
 const AHEAD_BYTES: usize = 4096;
 
 /// How far ahead two arrays in the last-level cache are prefetched, in bytes, when several rows are
-/// added together. A single array gains nothing.
+/// added together.
 const AHEAD_IN_ROWS_BYTES: usize = 512;
 
 /// The number of elements that are prefetched, and then added, at a time.
@@ -87,6 +88,26 @@ impl Source {
             _ => Self::NearCache,
         }
     }
+
+    /// Whether prefetches can save time: on some processors they do, on others they cost some.
+    fn may_prefetch(self, arrays: usize) -> bool {
+        matches!((self, arrays), (Self::LastCache, 2) | (Self::Memory, 1))
+    }
+}
+
+/// How a chunk is read.
+#[derive(Debug, Clone, Copy)]
+struct Reading {
+    source: Source,
+    prefetched: bool,
+}
+
+impl Reading {
+    /// From a near cache.
+    const NEAR: Self = Self {
+        source: Source::NearCache,
+        prefetched: false,
+    };
 }
 
 /// The terms of a sum, with the function that adds a term to a total.
@@ -203,14 +224,14 @@ fn total<V: Total, T: Terms<V>>(terms: T) -> V {
         chunk(
             terms,
             partition.lanes(),
-            Source::NearCache,
+            Reading::NEAR,
             &mut [V::NOTHING; FEW],
         )
     } else if len <= partition.span() {
         chunk(
             terms,
             partition.lanes(),
-            Source::NearCache,
+            Reading::NEAR,
             &mut [V::NOTHING; LANES],
         )
     } else if len.div_ceil(partition.span()) <= FEW {
@@ -237,10 +258,17 @@ fn total_of_chunks<V: Total, T: Terms<V>, const N: usize>(terms: T) -> V {
         let row = &row[..lanes_of_totals.min(chunks - first)];
         threads::share(threads, row.len(), |mine| {
             let mut totals = [V::NOTHING; LANES];
+            let mut trial = Trial::of(match source.may_prefetch(T::ARRAYS) {
+                true => row.len() / threads,
+                false => 0,
+            });
             for place in mine {
                 let begin = (first + place) * span;
                 let part = terms.part(begin, span.min(len - begin));
-                let total = chunk(part, lanes, source, &mut totals);
+                let total = trial.run(|prefetched| {
+                    let reading = Reading { source, prefetched };
+                    chunk(part, lanes, reading, &mut totals)
+                });
                 row[place].store(total.to_word(), Ordering::Relaxed);
             }
         });
@@ -256,13 +284,13 @@ fn total_of_chunks<V: Total, T: Terms<V>, const N: usize>(terms: T) -> V {
 /// The sum of all terms of a chunk; `totals` is memory for the totals of its lanes. Term e belongs
 /// to lane e modulo the number of lanes. Each lane adds its terms in order, then neighbouring lanes
 /// are added until one remains.
-fn chunk<V: Total>(terms: impl Terms<V>, lanes: usize, source: Source, totals: &mut [V]) -> V {
+fn chunk<V: Total>(terms: impl Terms<V>, lanes: usize, reading: Reading, totals: &mut [V]) -> V {
     // Lanes after the last one with a term would change nothing.
     let lanes = lanes.min(terms.len().next_power_of_two());
     dispatched(Chunk {
         terms,
         totals: &mut totals[..lanes],
-        source,
+        reading,
     })
 }
 
@@ -270,7 +298,7 @@ fn chunk<V: Total>(terms: impl Terms<V>, lanes: usize, source: Source, totals: &
 struct Chunk<'a, V, T> {
     terms: T,
     totals: &'a mut [V],
-    source: Source,
+    reading: Reading,
 }
 
 impl<V: Total, T: Terms<V>> WithSimd for Chunk<'_, V, T> {
@@ -281,18 +309,18 @@ impl<V: Total, T: Terms<V>> WithSimd for Chunk<'_, V, T> {
         let Self {
             terms,
             totals,
-            source,
+            reading: Reading { source, prefetched },
         } = self;
         let (len, lanes) = (terms.len(), totals.len());
         let row = |first: usize| terms.part(first, lanes);
         // If there are few rows, each group of lanes is summed completely before the next.
         let few = match len / lanes {
             _ if len % lanes > 0 => None,
-            1 => sums_of_few::<V, T, S, 1>(simd, [row(0)], source, totals),
-            2 => sums_of_few::<V, T, S, 2>(simd, [row(0), row(lanes)], source, totals),
+            1 => sums_of_few::<V, T, S, 1>(simd, [row(0)], prefetched, totals),
+            2 => sums_of_few::<V, T, S, 2>(simd, [row(0), row(lanes)], prefetched, totals),
             4 => {
                 let rows = [row(0), row(lanes), row(2 * lanes), row(3 * lanes)];
-                sums_of_few::<V, T, S, 4>(simd, rows, source, totals)
+                sums_of_few::<V, T, S, 4>(simd, rows, prefetched, totals)
             }
             _ => None,
         };
@@ -310,7 +338,7 @@ impl<V: Total, T: Terms<V>> WithSimd for Chunk<'_, V, T> {
                 0
             }
             1 => {
-                take_in_order::<V, T, true>(totals, row(0));
+                take_in_order::<V, T, true>(totals, row(0), prefetched);
                 lanes
             }
             2 | 3 => {
@@ -332,7 +360,7 @@ impl<V: Total, T: Terms<V>> WithSimd for Chunk<'_, V, T> {
             first += 4 * lanes;
         }
         while len - first >= lanes {
-            take_in_order::<V, T, false>(totals, row(first));
+            take_in_order::<V, T, false>(totals, row(first), prefetched);
             first += lanes;
         }
         if first < len {
@@ -374,13 +402,17 @@ fn take_rows<V: Total, T: Terms<V>, const N: usize, const FIRST: bool>(
 
 /// [`take_rows`] for one row of an array in memory, in blocks.
 #[inline(always)]
-fn take_in_order<V: Total, T: Terms<V>, const FIRST: bool>(totals: &mut [V], row: T) {
+fn take_in_order<V: Total, T: Terms<V>, const FIRST: bool>(
+    totals: &mut [V],
+    row: T,
+    prefetched: bool,
+) {
     let row = row.part(0, totals.len());
     let (blocks, rest) = totals.as_chunks_mut::<BLOCK>();
     let end = blocks.as_flattened().len();
     for (i, totals) in blocks.iter_mut().enumerate() {
         let block = row.part(i * BLOCK, BLOCK);
-        if T::ARRAYS == 1 {
+        if prefetched {
             block.prefetch(BLOCK, AHEAD_BYTES * size_of::<V>() / T::SIZE);
         }
         take_rows::<V, T, 1, FIRST>(totals, [block]);
@@ -398,7 +430,7 @@ const MAX_LANES: usize = 16;
 fn sums_of_few<V: Total, T: Terms<V>, S: Simd, const N: usize>(
     simd: S,
     rows: [T; N],
-    source: Source,
+    prefetched: bool,
     totals: &mut [V],
 ) -> Option<usize> {
     let lanes = size_of::<V::Lanes<S>>() / size_of::<V>();
@@ -414,7 +446,7 @@ fn sums_of_few<V: Total, T: Terms<V>, S: Simd, const N: usize>(
         for part in &mut parts {
             *part = part.part(i * block, block);
         }
-        if T::ARRAYS == 2 && source != Source::NearCache {
+        if prefetched {
             for part in &parts {
                 part.prefetch(block, AHEAD_IN_ROWS_BYTES);
             }
@@ -489,14 +521,17 @@ mod tests {
     fn check<V: Total>(lanes: usize, terms: impl Terms<V>) {
         let expected = by_definition(lanes, terms).to_word();
         for source in [Source::NearCache, Source::LastCache, Source::Memory] {
-            let mut totals = [V::NOTHING; LANES];
-            let got = chunk(terms, lanes, source, &mut totals).to_word();
-            assert_eq!(
-                got,
-                expected,
-                "{} terms, {lanes} lanes, {source:?}",
-                terms.len()
-            );
+            for prefetched in [false, true] {
+                let reading = Reading { source, prefetched };
+                let mut totals = [V::NOTHING; LANES];
+                let got = chunk(terms, lanes, reading, &mut totals).to_word();
+                assert_eq!(
+                    got,
+                    expected,
+                    "{} terms, {lanes} lanes, {reading:?}",
+                    terms.len()
+                );
+            }
         }
     }
 
