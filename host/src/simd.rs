@@ -811,26 +811,29 @@ fn estimated_f64<S: Simd>(_of: VectorF64<S>) -> Option<VectorF64<S>> {
     None
 }
 
-/// From every two consecutive vectors, makes one that holds the sums of neighbours; `$swapped` is
-/// `$other` with the two halves of each pair exchanged. Neighbours are single lanes in the first
-/// pass, pairs of lanes in the second, and so on. The sums from the two vectors alternate.
+/// From every two consecutive vectors, makes one that holds the sums of neighbours: `$some` has one
+/// of each two neighbours in both vectors, and `$others` has the others, in the same order.
 ///
-/// Two blends, which cost almost nothing, make one vector with a half of each pair from both
-/// vectors, and one with the other halves, so one exchange is enough. The arguments are expressions
-/// because closures would be functions compiled without the instruction set.
+/// The arguments are expressions because closures would be functions compiled without the
+/// instruction set.
 #[cfg(target_arch = "x86_64")]
 macro_rules! halved {
-    ($vectors:ident, [$zero:expr; $count:literal], |$a:ident, $b:ident| $odd:expr, $even:expr, |$other:ident| $swapped:expr, |$x:ident, $y:ident| $add:expr) => {{
+    ($vectors:ident, [$zero:expr; $count:literal], |$a:ident, $b:ident| $some:expr, $others:expr, |$x:ident, $y:ident| $add:expr) => {{
         let mut half = [$zero; $count];
         for (i, sum) in half.iter_mut().enumerate() {
             let ($a, $b) = ($vectors[2 * i], $vectors[2 * i + 1]);
-            let ($other, odd) = ($even, $odd);
-            let ($x, $y) = (odd, $swapped);
+            let ($x, $y) = ($some, $others);
             *sum = $add;
         }
         half
     }};
 }
+
+/// Selects elements 0 and 2, or 1 and 3, of each four elements of two vectors.
+#[cfg(target_arch = "x86_64")]
+const EVEN: i32 = 0b10_00_10_00;
+#[cfg(target_arch = "x86_64")]
+const ODD: i32 = 0b11_01_11_01;
 
 #[inline(always)]
 fn sums_f32<S: Simd>(_simd: S, _vectors: &[S::f32s]) -> Option<S::f32s> {
@@ -850,24 +853,24 @@ fn sums_f32<S: Simd>(_simd: S, _vectors: &[S::f32s]) -> Option<S::f32s> {
                 all_of,
                 [avx._mm256_setzero_ps(); 4],
                 |a, b| avx._mm256_blend_ps::<0xaa>(a, b),
-                avx._mm256_blend_ps::<0x55>(a, b),
-                |other| avx._mm256_permute_ps::<0b10_11_00_01>(other),
+                avx._mm256_permute_ps::<0b10_11_00_01>(avx._mm256_blend_ps::<0x55>(a, b)),
                 |x, y| avx._mm256_add_ps(x, y)
             );
             let fours = halved!(
                 pairs,
                 [avx._mm256_setzero_ps(); 2],
                 |a, b| avx._mm256_blend_ps::<0xcc>(a, b),
-                avx._mm256_blend_ps::<0x33>(a, b),
-                |other| avx._mm256_permute_ps::<0b01_00_11_10>(other),
+                avx._mm256_permute_ps::<0b01_00_11_10>(avx._mm256_blend_ps::<0x33>(a, b)),
                 |x, y| avx._mm256_add_ps(x, y)
             );
             let sums = halved!(
                 fours,
                 [avx._mm256_setzero_ps(); 1],
                 |a, b| avx._mm256_blend_ps::<0xf0>(a, b),
-                avx._mm256_blend_ps::<0x0f>(a, b),
-                |other| avx._mm256_permute2f128_ps::<0x01>(other, other),
+                {
+                    let other = avx._mm256_blend_ps::<0x0f>(a, b);
+                    avx._mm256_permute2f128_ps::<0x01>(other, other)
+                },
                 |x, y| avx._mm256_add_ps(x, y)
             );
             return Some(bytemuck::cast(sums[0]));
@@ -884,33 +887,29 @@ fn sums_f32<S: Simd>(_simd: S, _vectors: &[S::f32s]) -> Option<S::f32s> {
             let pairs = halved!(
                 all_of,
                 [avx._mm512_setzero_ps(); 8],
-                |a, b| avx._mm512_mask_blend_ps(0xaaaa, a, b),
-                avx._mm512_mask_blend_ps(0x5555, a, b),
-                |other| avx._mm512_permute_ps::<0b10_11_00_01>(other),
+                |a, b| avx._mm512_shuffle_ps::<EVEN>(a, b),
+                avx._mm512_shuffle_ps::<ODD>(a, b),
                 |x, y| avx._mm512_add_ps(x, y)
             );
             let fours = halved!(
                 pairs,
                 [avx._mm512_setzero_ps(); 4],
-                |a, b| avx._mm512_mask_blend_ps(0xcccc, a, b),
-                avx._mm512_mask_blend_ps(0x3333, a, b),
-                |other| avx._mm512_permute_ps::<0b01_00_11_10>(other),
+                |a, b| avx._mm512_shuffle_ps::<EVEN>(a, b),
+                avx._mm512_shuffle_ps::<ODD>(a, b),
                 |x, y| avx._mm512_add_ps(x, y)
             );
             let eights = halved!(
                 fours,
                 [avx._mm512_setzero_ps(); 2],
-                |a, b| avx._mm512_mask_blend_ps(0xf0f0, a, b),
-                avx._mm512_mask_blend_ps(0x0f0f, a, b),
-                |other| avx._mm512_shuffle_f32x4::<0b10_11_00_01>(other, other),
+                |a, b| avx._mm512_shuffle_f32x4::<EVEN>(a, b),
+                avx._mm512_shuffle_f32x4::<ODD>(a, b),
                 |x, y| avx._mm512_add_ps(x, y)
             );
             let sums = halved!(
                 eights,
                 [avx._mm512_setzero_ps(); 1],
-                |a, b| avx._mm512_mask_blend_ps(0xff00, a, b),
-                avx._mm512_mask_blend_ps(0x00ff, a, b),
-                |other| avx._mm512_shuffle_f32x4::<0b01_00_11_10>(other, other),
+                |a, b| avx._mm512_shuffle_f32x4::<EVEN>(a, b),
+                avx._mm512_shuffle_f32x4::<ODD>(a, b),
                 |x, y| avx._mm512_add_ps(x, y)
             );
             return Some(bytemuck::cast(sums[0]));
@@ -937,16 +936,17 @@ fn sums_f64<S: Simd>(_simd: S, _vectors: &[S::f64s]) -> Option<S::f64s> {
                 all_of,
                 [avx._mm256_setzero_pd(); 2],
                 |a, b| avx._mm256_blend_pd::<0b1010>(a, b),
-                avx._mm256_blend_pd::<0b0101>(a, b),
-                |other| avx._mm256_permute_pd::<0b0101>(other),
+                avx._mm256_permute_pd::<0b0101>(avx._mm256_blend_pd::<0b0101>(a, b)),
                 |x, y| avx._mm256_add_pd(x, y)
             );
             let sums = halved!(
                 pairs,
                 [avx._mm256_setzero_pd(); 1],
                 |a, b| avx._mm256_blend_pd::<0b1100>(a, b),
-                avx._mm256_blend_pd::<0b0011>(a, b),
-                |other| avx._mm256_permute2f128_pd::<0x01>(other, other),
+                {
+                    let other = avx._mm256_blend_pd::<0b0011>(a, b);
+                    avx._mm256_permute2f128_pd::<0x01>(other, other)
+                },
                 |x, y| avx._mm256_add_pd(x, y)
             );
             return Some(bytemuck::cast(sums[0]));
@@ -963,25 +963,22 @@ fn sums_f64<S: Simd>(_simd: S, _vectors: &[S::f64s]) -> Option<S::f64s> {
             let pairs = halved!(
                 all_of,
                 [avx._mm512_setzero_pd(); 4],
-                |a, b| avx._mm512_mask_blend_pd(0xaa, a, b),
-                avx._mm512_mask_blend_pd(0x55, a, b),
-                |other| avx._mm512_permute_pd::<0b0101_0101>(other),
+                |a, b| avx._mm512_unpacklo_pd(a, b),
+                avx._mm512_unpackhi_pd(a, b),
                 |x, y| avx._mm512_add_pd(x, y)
             );
             let fours = halved!(
                 pairs,
                 [avx._mm512_setzero_pd(); 2],
-                |a, b| avx._mm512_mask_blend_pd(0xcc, a, b),
-                avx._mm512_mask_blend_pd(0x33, a, b),
-                |other| avx._mm512_shuffle_f64x2::<0b10_11_00_01>(other, other),
+                |a, b| avx._mm512_shuffle_f64x2::<EVEN>(a, b),
+                avx._mm512_shuffle_f64x2::<ODD>(a, b),
                 |x, y| avx._mm512_add_pd(x, y)
             );
             let sums = halved!(
                 fours,
                 [avx._mm512_setzero_pd(); 1],
-                |a, b| avx._mm512_mask_blend_pd(0xf0, a, b),
-                avx._mm512_mask_blend_pd(0x0f, a, b),
-                |other| avx._mm512_shuffle_f64x2::<0b01_00_11_10>(other, other),
+                |a, b| avx._mm512_shuffle_f64x2::<EVEN>(a, b),
+                avx._mm512_shuffle_f64x2::<ODD>(a, b),
                 |x, y| avx._mm512_add_pd(x, y)
             );
             return Some(bytemuck::cast(sums[0]));

@@ -9,17 +9,16 @@ use crate::pages::prefetch_lines;
 use crate::simd::vectorised;
 use crate::threads;
 use crate::trial::Trial;
-use std::ops::BitOr;
 use std::sync::Mutex;
 
 /// Elements of a piece.
 const PIECE: usize = 1 << 14;
 
-/// Elements of a row; one running extremum is kept for each. That is at least two vectors.
-const ROW: usize = 32;
-
 /// How far ahead elements are prefetched, in bytes.
 const AHEAD_BYTES: usize = 2048;
+
+/// Rows that are compared together.
+const ROWS: usize = 4;
 
 /// Elements that are searched together for the index.
 const GROUP: usize = 64;
@@ -36,7 +35,10 @@ pub(super) trait Ordered: Copy + PartialOrd + Send + Sync {
     const ZEROS: Option<[Self; 2]>;
 
     /// An integer with the same number of bits.
-    type Bits: Copy + Default + BitOr<Output = Self::Bits> + From<bool> + PartialEq;
+    type Bits: Copy + PartialEq;
+
+    /// All bits clear, and all bits set.
+    const BITS: [Self::Bits; 2];
 
     fn bits(self) -> Self::Bits;
 
@@ -53,6 +55,7 @@ macro_rules! integers {
             const NAN: Self = 0;
             const ZEROS: Option<[Self; 2]> = None;
             type Bits = $unsigned;
+            const BITS: [$unsigned; 2] = [0, $unsigned::MAX];
 
             #[inline(always)]
             fn bits(self) -> $unsigned {
@@ -86,6 +89,7 @@ macro_rules! floats {
             const NAN: Self = Self::NAN;
             const ZEROS: Option<[Self; 2]> = Some([-0.0, 0.0]);
             type Bits = $unsigned;
+            const BITS: [$unsigned; 2] = [0, $unsigned::MAX];
 
             #[inline(always)]
             fn bits(self) -> $unsigned {
@@ -210,22 +214,22 @@ fn of_piece<T: Ordered, const GREATEST: bool>(values: &[T], prefetched: bool) ->
 /// The least or greatest element that is not NaN, and whether there is a NaN.
 #[inline(always)]
 fn of_numbers<T: Ordered, const GREATEST: bool>(values: &[T], prefetched: bool) -> (T, bool) {
-    // The rows have 512 bytes together at most: the processor's prefetches work best for memory
-    // that is read almost in order.
+    // A row has 128 bytes, at least two vectors. The rows that are compared together have 512: the
+    // processor's prefetches work best for memory that is read almost in order.
     match size_of::<T>() {
-        8 => of_rows::<T, 2, GREATEST>(values, prefetched),
-        _ => of_rows::<T, 4, GREATEST>(values, prefetched),
+        8 => of_rows::<T, 16, GREATEST>(values, prefetched),
+        _ => of_rows::<T, 32, GREATEST>(values, prefetched),
     }
 }
 
-/// The same, comparing `ROWS` rows together.
+/// The same, for rows of `ROW` elements. One running extremum is kept for each element of a row.
 #[inline(always)]
-fn of_rows<T: Ordered, const ROWS: usize, const GREATEST: bool>(
+fn of_rows<T: Ordered, const ROW: usize, const GREATEST: bool>(
     values: &[T],
     prefetched: bool,
 ) -> (T, bool) {
     let mut extremes = [T::ENDS[usize::from(GREATEST)]; ROW];
-    let mut nans = [T::Bits::default(); ROW];
+    let mut nans = [T::BITS[0]; ROW];
     let (rows, others) = values.as_chunks::<ROW>();
     let (groups, rows) = rows.as_chunks::<ROWS>();
     for group in groups {
@@ -233,10 +237,10 @@ fn of_rows<T: Ordered, const ROWS: usize, const GREATEST: bool>(
             let group = group.as_flattened();
             prefetch_lines(group, AHEAD_BYTES / size_of::<T>(), group.len());
         }
-        take::<T, ROWS, GREATEST>(&mut extremes, &mut nans, group);
+        take::<T, ROW, ROWS, GREATEST>(&mut extremes, &mut nans, group);
     }
     for row in rows {
-        take::<T, 1, GREATEST>(&mut extremes, &mut nans, std::array::from_ref(row));
+        take::<T, ROW, 1, GREATEST>(&mut extremes, &mut nans, std::array::from_ref(row));
     }
     let ((extremes, _), (nans, _)) = (
         extremes.as_mut_slice().split_at_mut(ROW),
@@ -244,7 +248,7 @@ fn of_rows<T: Ordered, const ROWS: usize, const GREATEST: bool>(
     );
     for ((extreme, nan), &value) in extremes.iter_mut().zip(nans.iter_mut()).zip(others) {
         *extreme = extreme_of::<T, GREATEST>(value, *extreme);
-        *nan = *nan | value.is_nan().into();
+        *nan = marked::<T>(*nan, value.is_nan());
     }
     let mut len = ROW;
     while len > 1 {
@@ -254,13 +258,15 @@ fn of_rows<T: Ordered, const ROWS: usize, const GREATEST: bool>(
             *extreme = extreme_of::<T, GREATEST>(value, *extreme);
         }
     }
-    let nan = nans.iter().fold(T::Bits::default(), |any, &nan| any | nan);
-    (extremes[0], nan != T::Bits::default())
+    let nan = nans
+        .iter()
+        .fold(false, |any, &nan| any | (nan != T::BITS[0]));
+    (extremes[0], nan)
 }
 
 /// Updates the running extremes with `rows`.
 #[inline(always)]
-fn take<T: Ordered, const N: usize, const GREATEST: bool>(
+fn take<T: Ordered, const ROW: usize, const N: usize, const GREATEST: bool>(
     extremes: &mut [T; ROW],
     nans: &mut [T::Bits; ROW],
     rows: &[[T; ROW]; N],
@@ -272,8 +278,14 @@ fn take<T: Ordered, const N: usize, const GREATEST: bool>(
             nan |= row[place].is_nan();
         }
         extremes[place] = extreme;
-        nans[place] = nans[place] | nan.into();
+        nans[place] = marked::<T>(nans[place], nan);
     }
+}
+
+/// `nans` with all bits set if there is a `nan`.
+#[inline(always)]
+fn marked<T: Ordered>(nans: T::Bits, nan: bool) -> T::Bits {
+    if nan { T::BITS[1] } else { nans }
 }
 
 /// The operation of x86-64: returns `extreme` if either is NaN or both are zeros.
@@ -287,18 +299,39 @@ fn extreme_of<T: Ordered, const GREATEST: bool>(value: T, extreme: T) -> T {
     if more { value } else { extreme }
 }
 
-/// The index of the first element that equals `wanted`, searched in groups that compile to vectors.
+/// The index of the first element that equals `wanted`; NaNs are equal.
 fn first<T: Ordered>(values: &[T], wanted: T) -> Option<usize> {
-    let (nan, bits) = (wanted.is_nan(), wanted.bits());
-    let same = |value: T| (value.is_nan() & nan) | (value.bits() == bits);
+    let bits = wanted.bits();
+    match wanted.is_nan() {
+        true => first_where(
+            values,
+            #[inline(always)]
+            |value| value.is_nan(),
+        ),
+        false => first_where(
+            values,
+            #[inline(always)]
+            |value| value.bits() == bits,
+        ),
+    }
+}
+
+/// The index of the first element that `is_wanted`, searched in groups that compile to vectors.
+#[inline(always)]
+fn first_where<T: Ordered>(values: &[T], is_wanted: impl Fn(T) -> bool) -> Option<usize> {
     vectorised(
         #[inline(always)]
         || {
-            let group = values
-                .chunks(GROUP)
-                .position(|group| group.iter().fold(false, |any, &value| any | same(value)))?;
+            let group = values.chunks(GROUP).position(
+                #[inline(always)]
+                |group| {
+                    group
+                        .iter()
+                        .fold(false, |any, &value| any | is_wanted(value))
+                },
+            )?;
             let at = group * GROUP;
-            let within = values[at..].iter().position(|&value| same(value))?;
+            let within = values[at..].iter().position(|&value| is_wanted(value))?;
             Some(at + within)
         },
     )
