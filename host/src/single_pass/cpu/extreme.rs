@@ -9,6 +9,7 @@ use crate::pages::prefetch_lines;
 use crate::simd::vectorised;
 use crate::threads;
 use crate::trial::Trial;
+use std::ops::{BitAnd, BitOr};
 use std::sync::Mutex;
 
 /// Elements of a piece.
@@ -35,7 +36,7 @@ pub(super) trait Ordered: Copy + PartialOrd + Send + Sync {
     const ZEROS: Option<[Self; 2]>;
 
     /// An integer with the same number of bits.
-    type Bits: Copy + PartialEq;
+    type Bits: Copy + PartialEq + BitAnd<Output = Self::Bits> + BitOr<Output = Self::Bits>;
 
     /// All bits clear, and all bits set.
     const BITS: [Self::Bits; 2];
@@ -199,16 +200,33 @@ fn of_piece<T: Ordered, const GREATEST: bool>(values: &[T], prefetched: bool) ->
             if nan {
                 return T::NAN;
             }
-            // Of two zeros the comparison keeps either.
             match T::ZEROS {
-                Some(zeros) if extreme == zeros[0] => {
-                    let wanted = zeros[usize::from(GREATEST)];
-                    first(values, wanted).map_or(extreme, |_| wanted)
-                }
+                Some(zeros) if extreme == zeros[0] => zero::<T, GREATEST>(values, zeros),
                 _ => extreme,
             }
         },
     )
+}
+
+/// The extreme element of a piece without NaN if it is one of the two `zeros`, -0 and +0: of these
+/// the comparison keeps either.
+#[inline(always)]
+fn zero<T: Ordered, const GREATEST: bool>(values: &[T], [negative, positive]: [T; 2]) -> T {
+    // If the least element is zero, only -0 has a sign bit; if the greatest is, only +0 has none.
+    let bits = values.iter().fold(
+        T::BITS[usize::from(GREATEST)],
+        #[inline(always)]
+        |bits, &value| match GREATEST {
+            false => bits | value.bits(),
+            true => bits & value.bits(),
+        },
+    );
+    let sign = negative.bits();
+    if bits & sign == sign {
+        negative
+    } else {
+        positive
+    }
 }
 
 /// The least or greatest element that is not NaN, and whether there is a NaN.
@@ -363,6 +381,36 @@ mod tests {
             let mut with_nan = narrow;
             with_nan[len / 2] = f32::NAN;
             assert!(of_piece::<f32, false>(&with_nan, true).is_nan(), "{len}");
+        }
+    }
+
+    #[test]
+    fn negative_zero_is_less_than_positive_zero_wherever_it_is() {
+        for len in [1, 2, 31, 32, 129, 1000, PIECE] {
+            for number in [-1.0, -0.0, 0.0, 1.0] {
+                for zero in [-0.0, 0.0] {
+                    let mut values = vec![number; len];
+                    values[len / 3] = zero;
+                    let by_order = |sign: f64| {
+                        values.iter().copied().reduce(|a, b| {
+                            match (sign * a).total_cmp(&(sign * b)) {
+                                std::cmp::Ordering::Greater => b,
+                                _ => a,
+                            }
+                        })
+                    };
+                    let found = [
+                        of_piece::<f64, false>(&values, false),
+                        of_piece::<f64, true>(&values, false),
+                    ];
+                    let expected = [by_order(1.0), by_order(-1.0)].map(Option::unwrap);
+                    assert_eq!(
+                        found.map(f64::to_bits),
+                        expected.map(f64::to_bits),
+                        "{len}: one {zero:?} among {number:?}"
+                    );
+                }
+            }
         }
     }
 }

@@ -19,8 +19,8 @@ const LANES: usize = 2048;
 /// them.
 const ROWS: usize = 4;
 
-/// From this size on, counted over both arrays if there are two, arrays do not stay in a cache. They
-/// are read in order, one row after the other: the processor's prefetches then work best.
+/// From this size on, counted over both arrays if there are two, arrays do not stay in a cache. The
+/// processor's own prefetches work best if they are read in order, one row after the other.
 const IN_MEMORY: usize = 16 << 20;
 
 /// How far ahead a single array in memory is prefetched, in bytes. If a total is twice as long as an
@@ -71,43 +71,43 @@ impl Total for f64 {
     }
 }
 
-/// The memory from which the arrays are read.
+/// How the rows of a chunk are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Source {
-    NearCache,
-    LastCache,
-    Memory,
-}
-
-impl Source {
-    /// Where arrays with this total size are expected.
-    fn of(bytes: usize) -> Self {
-        match bytes {
-            IN_MEMORY.. => Self::Memory,
-            FAR_BYTES.. => Self::LastCache,
-            _ => Self::NearCache,
-        }
-    }
-
-    /// Whether prefetches can save time: on some processors they do, on others they cost some.
-    fn may_prefetch(self, arrays: usize) -> bool {
-        matches!((self, arrays), (Self::LastCache, 2) | (Self::Memory, 1))
-    }
-}
-
-/// How a chunk is read.
-#[derive(Debug, Clone, Copy)]
 struct Reading {
-    source: Source,
+    /// Whether they are added one after the other, as they lie in memory, or several together.
+    in_order: bool,
     prefetched: bool,
 }
 
 impl Reading {
-    /// From a near cache.
-    const NEAR: Self = Self {
-        source: Source::NearCache,
+    const TOGETHER: Self = Self {
+        in_order: false,
         prefetched: false,
     };
+    const IN_ORDER: Self = Self {
+        in_order: true,
+        prefetched: false,
+    };
+
+    fn with_prefetches(self) -> Self {
+        Self {
+            prefetched: true,
+            ..self
+        }
+    }
+
+    /// Two ways to read arrays of this total size. Where they differ, one is faster on some
+    /// processors and the other on others (docs/tuning/reduction.md).
+    fn ways<V: Total, T: Terms<V>>(bytes: usize) -> [Self; 2] {
+        let long_totals = size_of::<V>() > T::SIZE;
+        match (bytes, T::ARRAYS) {
+            (IN_MEMORY.., 1) if long_totals => [Self::TOGETHER, Self::IN_ORDER.with_prefetches()],
+            (IN_MEMORY.., 1) => [Self::IN_ORDER, Self::IN_ORDER.with_prefetches()],
+            (IN_MEMORY.., _) => [Self::IN_ORDER; 2],
+            (FAR_BYTES.., 2) => [Self::TOGETHER, Self::TOGETHER.with_prefetches()],
+            _ => [Self::TOGETHER; 2],
+        }
+    }
 }
 
 /// The terms of a sum, with the function that adds a term to a total.
@@ -224,14 +224,14 @@ fn total<V: Total, T: Terms<V>>(terms: T) -> V {
         chunk(
             terms,
             partition.lanes(),
-            Reading::NEAR,
+            Reading::TOGETHER,
             &mut [V::NOTHING; FEW],
         )
     } else if len <= partition.span() {
         chunk(
             terms,
             partition.lanes(),
-            Reading::NEAR,
+            Reading::TOGETHER,
             &mut [V::NOTHING; LANES],
         )
     } else if len.div_ceil(partition.span()) <= FEW {
@@ -249,7 +249,7 @@ fn total_of_chunks<V: Total, T: Terms<V>, const N: usize>(terms: T) -> V {
     let chunks = len.div_ceil(span);
     let bytes = len.saturating_mul(T::SIZE);
     let threads = threads::worth(bytes, SHARE_BYTES);
-    let source = Source::of(bytes.saturating_mul(T::ARRAYS));
+    let ways = Reading::ways::<V, T>(bytes.saturating_mul(T::ARRAYS));
     // The chunks' totals are added like one more chunk, row by row.
     let lanes_of_totals = Partition::of(chunks, size_of::<V>()).lanes().min(N);
     let row = [const { AtomicU64::new(0) }; N];
@@ -258,17 +258,15 @@ fn total_of_chunks<V: Total, T: Terms<V>, const N: usize>(terms: T) -> V {
         let row = &row[..lanes_of_totals.min(chunks - first)];
         threads::share(threads, row.len(), |mine| {
             let mut totals = [V::NOTHING; LANES];
-            let mut trial = Trial::of(match source.may_prefetch(T::ARRAYS) {
-                true => row.len() / threads,
-                false => 0,
-            });
+            let mut trial = match ways[0] == ways[1] {
+                true => Trial::of(0),
+                false => Trial::of(row.len() / threads),
+            };
             for place in mine {
                 let begin = (first + place) * span;
                 let part = terms.part(begin, span.min(len - begin));
-                let total = trial.run(|prefetched| {
-                    let reading = Reading { source, prefetched };
-                    chunk(part, lanes, reading, &mut totals)
-                });
+                let total =
+                    trial.run(|second| chunk(part, lanes, ways[usize::from(second)], &mut totals));
                 row[place].store(total.to_word(), Ordering::Relaxed);
             }
         });
@@ -309,7 +307,10 @@ impl<V: Total, T: Terms<V>> WithSimd for Chunk<'_, V, T> {
         let Self {
             terms,
             totals,
-            reading: Reading { source, prefetched },
+            reading: Reading {
+                in_order,
+                prefetched,
+            },
         } = self;
         let (len, lanes) = (terms.len(), totals.len());
         let row = |first: usize| terms.part(first, lanes);
@@ -328,10 +329,7 @@ impl<V: Total, T: Terms<V>> WithSimd for Chunk<'_, V, T> {
             let totals = &mut totals[..count];
             return Neighbours { totals }.with_simd(simd);
         }
-        let together = match source {
-            Source::Memory => 1,
-            _ => ROWS,
-        };
+        let together = if in_order { 1 } else { ROWS };
         let mut first = match (len / lanes).min(together) {
             0 => {
                 totals.fill(V::NOTHING);
@@ -520,9 +518,8 @@ mod tests {
 
     fn check<V: Total>(lanes: usize, terms: impl Terms<V>) {
         let expected = by_definition(lanes, terms).to_word();
-        for source in [Source::NearCache, Source::LastCache, Source::Memory] {
-            for prefetched in [false, true] {
-                let reading = Reading { source, prefetched };
+        for reading in [Reading::TOGETHER, Reading::IN_ORDER] {
+            for reading in [reading, reading.with_prefetches()] {
                 let mut totals = [V::NOTHING; LANES];
                 let got = chunk(terms, lanes, reading, &mut totals).to_word();
                 assert_eq!(
@@ -575,10 +572,26 @@ mod tests {
     }
 
     #[test]
-    fn large_arrays_come_from_memory_and_smaller_ones_from_caches() {
-        assert_eq!(Source::of(FAR_BYTES - 1), Source::NearCache);
-        assert_eq!(Source::of(FAR_BYTES), Source::LastCache);
-        assert_eq!(Source::of(IN_MEMORY - 1), Source::LastCache);
-        assert_eq!(Source::of(IN_MEMORY), Source::Memory);
+    fn only_large_arrays_are_read_in_two_ways() {
+        type Single<T> = Elements<'static, T, fn(f64, T) -> f64>;
+        type Both<T> = Pairs<'static, T, fn(f64, T, T) -> f64>;
+        for bytes in [0, FAR_BYTES - 1] {
+            assert_eq!(
+                Reading::ways::<f64, Both<f64>>(bytes),
+                [Reading::TOGETHER; 2]
+            );
+        }
+        for bytes in [0, IN_MEMORY - 1] {
+            assert_eq!(
+                Reading::ways::<f64, Single<f32>>(bytes),
+                [Reading::TOGETHER; 2]
+            );
+        }
+        let [first, second] = Reading::ways::<f64, Both<f64>>(IN_MEMORY - 1);
+        assert!(first != second && !second.in_order);
+        let [first, second] = Reading::ways::<f64, Single<f64>>(IN_MEMORY);
+        assert!(first.in_order && second.prefetched);
+        let [first, second] = Reading::ways::<f64, Single<f32>>(IN_MEMORY);
+        assert!(!first.in_order && second.in_order);
     }
 }
