@@ -467,8 +467,14 @@ impl<V: Total> WithSimd for Neighbours<'_, V> {
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) -> V {
         let mut totals = sums_of_vectors(simd, self.totals);
+        if let Some(total) = sum_of_vectors(simd, totals) {
+            return total;
+        }
         if let Some(shorter) = with_shorter_vectors(simd) {
             totals = sums_of_vectors(shorter, totals);
+            if let Some(total) = sum_of_vectors(shorter, totals) {
+                return total;
+            }
         }
         while totals.len() > 1 {
             let halves = totals.len() / 2;
@@ -497,6 +503,38 @@ fn sums_of_vectors<V: Total, S: Simd>(simd: S, mut totals: &mut [V]) -> &mut [V]
         totals = &mut totals[..count * lanes];
     }
     totals
+}
+
+/// Adds neighbours until one remains, if there are fewer vectors than a vector has lanes, but at
+/// least one, and if the processor has instructions for it.
+#[inline(always)]
+fn sum_of_vectors<V: Total, S: Simd>(simd: S, totals: &[V]) -> Option<V> {
+    let vectors = V::vectors::<S>(totals);
+    match vectors.len() {
+        1 => sum_of::<V, S, 1>(simd, vectors),
+        2 => sum_of::<V, S, 2>(simd, vectors),
+        4 => sum_of::<V, S, 4>(simd, vectors),
+        8 => sum_of::<V, S, 8>(simd, vectors),
+        _ => None,
+    }
+}
+
+/// The same, for `N` vectors.
+#[inline(always)]
+fn sum_of<V: Total, S: Simd, const N: usize>(simd: S, vectors: &[V::Lanes<S>]) -> Option<V> {
+    let lanes = size_of::<V::Lanes<S>>() / size_of::<V>();
+    // The others add nothing.
+    let mut nothing = [V::NOTHING; MAX_LANES * MAX_LANES];
+    let all = V::vectors_mut::<S>(nothing.get_mut(..lanes * lanes)?);
+    all.get_mut(..N)?.copy_from_slice(&vectors[..N]);
+    let sums = V::sums(simd, all)?;
+    let mut nothing = [V::NOTHING; MAX_LANES * MAX_LANES];
+    let all = V::vectors_mut::<S>(nothing.get_mut(..lanes * lanes)?);
+    *all.first_mut()? = sums;
+    let total = V::sums(simd, all)?;
+    bytemuck::cast_slice(std::slice::from_ref(&total))
+        .first()
+        .copied()
 }
 
 #[cfg(test)]
