@@ -326,8 +326,8 @@ impl<T: Number> Stencil<'_, T> {
                 let short = self.radius * WINDOW * nx / RADIUS <= SHORT;
                 for (near_end, mut out) in [(first..begin, before), (end..tile.rows.end, after)] {
                     if short && near_end.len() == self.radius && ny >= 2 * self.radius {
-                        let at = |j| rows(j, k, nx);
-                        match self.short_rows_near_end::<P>(near_end.start, ny, at, out) {
+                        let at = |some: Range<usize>| rows(some.start, k, some.len() * nx);
+                        match self.short_rows_near_end::<P>(near_end.start, ny, nx, at, out) {
                             None => continue,
                             Some(left) => out = left,
                         }
@@ -377,34 +377,50 @@ impl<T: Number> Stencil<'_, T> {
         out.fill(rows, &Both::of(self, z));
     }
 
-    /// Computes all rows near an end at once; the first is row `first` of `n`. It copies the rows
-    /// around them, and the rows that the boundary puts beyond the end, into one array and applies
-    /// the stencil to that. It returns `out` if the boundary has nothing beyond the end.
+    /// Computes all rows near an end at once; the first is row `first` of `n`, and a row has `nx`
+    /// points. It copies the rows around them, and the rows that the boundary puts beyond the end,
+    /// into one array and applies the stencil to that. `at` gives consecutive rows. It returns `out`
+    /// if the boundary has nothing beyond the end.
     fn short_rows_near_end<'f, 'tile, 'out, P: Put>(
         &self,
         first: usize,
         n: usize,
-        at: impl Fn(usize) -> &'f [T],
+        nx: usize,
+        at: impl Fn(Range<usize>) -> &'f [T],
         out: TilePart<'tile, 'out, T>,
     ) -> Option<TilePart<'tile, 'out, T>>
     where
         T: 'f,
     {
         let radius = self.radius;
-        let nx = at(first).len();
+        let count = 3 * radius;
         let mut rows = [T::ZERO; SHORT];
-        for (q, row) in rows.chunks_exact_mut(nx).take(3 * radius).enumerate() {
-            let (end, beyond) = match (first + q).checked_sub(radius) {
-                None => (0, radius - 1 - q),
-                Some(j) if j < n => {
-                    row.copy_from_slice(at(j));
-                    continue;
-                }
-                Some(j) => (1, j - n),
-            };
+        // The rows of the array that are rows of the field.
+        let before = radius.saturating_sub(first);
+        let after = (n + radius - first).min(count);
+        rows[before * nx..after * nx]
+            .copy_from_slice(at(first + before - radius..first + after - radius));
+        let beyond = [(0, 0..before), (1, after..count)];
+        for (end, range) in beyond {
             match &self.beyond {
-                Beyond::Points(points) => row.copy_from_slice(at(points[end][beyond])),
-                Beyond::Value(value) => row.fill(*value),
+                Beyond::Points(points) => {
+                    let source = |q: usize| match end {
+                        0 => points[0][radius - 1 - q],
+                        _ => points[1][q - after],
+                    };
+                    // Consecutive rows are copied together.
+                    let mut q = range.start;
+                    while q < range.end {
+                        let row = source(q);
+                        let mut some = 1;
+                        while q + some < range.end && source(q + some) == row + some {
+                            some += 1;
+                        }
+                        rows[q * nx..][..some * nx].copy_from_slice(at(row..row + some));
+                        q += some;
+                    }
+                }
+                Beyond::Value(value) => rows[range.start * nx..range.end * nx].fill(*value),
                 Beyond::Nothing { .. } => return Some(out),
             }
         }

@@ -522,19 +522,20 @@ fn sum_of_vectors<V: Total, S: Simd>(simd: S, totals: &[V]) -> Option<V> {
 /// The same, for `N` vectors.
 #[inline(always)]
 fn sum_of<V: Total, S: Simd, const N: usize>(simd: S, vectors: &[V::Lanes<S>]) -> Option<V> {
+    let sums = sums_of_some::<V, S>(simd, &vectors[..N])?;
+    let total = [sums_of_some::<V, S>(simd, &[sums])?];
+    bytemuck::cast_slice(&total).first().copied()
+}
+
+/// The sum of each of the given vectors, which are fewer than a vector has lanes; in the other lanes,
+/// nothing.
+#[inline(always)]
+fn sums_of_some<V: Total, S: Simd>(simd: S, some: &[V::Lanes<S>]) -> Option<V::Lanes<S>> {
     let lanes = size_of::<V::Lanes<S>>() / size_of::<V>();
-    // The others add nothing.
-    let mut nothing = [V::NOTHING; MAX_LANES * MAX_LANES];
-    let all = V::vectors_mut::<S>(nothing.get_mut(..lanes * lanes)?);
-    all.get_mut(..N)?.copy_from_slice(&vectors[..N]);
-    let sums = V::sums(simd, all)?;
-    let mut nothing = [V::NOTHING; MAX_LANES * MAX_LANES];
-    let all = V::vectors_mut::<S>(nothing.get_mut(..lanes * lanes)?);
-    *all.first_mut()? = sums;
-    let total = V::sums(simd, all)?;
-    bytemuck::cast_slice(std::slice::from_ref(&total))
-        .first()
-        .copied()
+    let mut all = [V::NOTHING; MAX_LANES * MAX_LANES];
+    let all = V::vectors_mut::<S>(all.get_mut(..lanes * lanes)?);
+    all.get_mut(..some.len())?.copy_from_slice(some);
+    V::sums(simd, all)
 }
 
 #[cfg(test)]
