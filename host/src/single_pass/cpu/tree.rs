@@ -105,6 +105,7 @@ impl Reading {
             (IN_MEMORY.., 1) => [Self::IN_ORDER, Self::IN_ORDER.with_prefetches()],
             (IN_MEMORY.., _) => [Self::IN_ORDER; 2],
             (FAR_BYTES.., 2) => [Self::TOGETHER, Self::TOGETHER.with_prefetches()],
+            (FAR_BYTES.., _) => [Self::TOGETHER, Self::IN_ORDER],
             _ => [Self::TOGETHER; 2],
         }
     }
@@ -316,7 +317,7 @@ impl<V: Total, T: Terms<V>> WithSimd for Chunk<'_, V, T> {
         let row = |first: usize| terms.part(first, lanes);
         // If there are few rows, each group of lanes is summed completely before the next.
         let few = match len / lanes {
-            _ if len % lanes > 0 => None,
+            _ if in_order || len % lanes > 0 => None,
             1 => sums_of_few::<V, T, S, 1>(simd, [row(0)], prefetched, totals),
             2 => sums_of_few::<V, T, S, 2>(simd, [row(0), row(lanes)], prefetched, totals),
             4 => {
@@ -620,12 +621,12 @@ mod tests {
                 [Reading::TOGETHER; 2]
             );
         }
-        for bytes in [0, IN_MEMORY - 1] {
-            assert_eq!(
-                Reading::ways::<f64, Single<f32>>(bytes),
-                [Reading::TOGETHER; 2]
-            );
-        }
+        assert_eq!(
+            Reading::ways::<f64, Single<f32>>(FAR_BYTES - 1),
+            [Reading::TOGETHER; 2]
+        );
+        let [first, second] = Reading::ways::<f64, Single<f32>>(FAR_BYTES);
+        assert!(!first.in_order && second.in_order);
         let [first, second] = Reading::ways::<f64, Both<f64>>(IN_MEMORY - 1);
         assert!(first != second && !second.in_order);
         let [first, second] = Reading::ways::<f64, Single<f64>>(IN_MEMORY);
