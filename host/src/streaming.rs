@@ -118,6 +118,12 @@ impl<'out> Streaming<'out> {
     }
 }
 
+/// The number of elements before the first that begins a cache line, or all if none does.
+#[inline(always)]
+pub(crate) fn before_line<T>(out: &[T]) -> usize {
+    out.as_ptr().align_offset(LINE_BYTES).min(out.len())
+}
+
 /// The work of [`Streaming::fill`].
 struct Fill<'f, 'out, T, F, const N: usize> {
     stream: &'f Streaming<'out>,
@@ -140,7 +146,7 @@ impl<T: InVectors, F: Formula<T>, const N: usize> WithSimd for Fill<'_, '_, T, F
             ..
         } = self;
         // The processor avoids the read only for whole lines.
-        let start = out.as_ptr().align_offset(LINE_BYTES).min(out.len());
+        let start = before_line(out);
         let (head, out) = out.split_at_mut(start);
         let whole_lines = out.len() - out.len() % (LINE_BYTES / size_of::<T>());
         let (lines, tail) = out.split_at_mut(whole_lines);

@@ -89,8 +89,8 @@ impl Trial {
 mod tests {
     use super::*;
 
-    /// Runs `pieces` pieces, which take `times` in µs in each way, and returns how many were done
-    /// in the second way before the trial was over, and whether the rest was.
+    /// Times pieces, which take `times` in µs in each way, and returns how many were done in the
+    /// second way before the trial was over, and whether the rest was.
     fn run(mut trial: Trial, mut times: impl FnMut(usize) -> [u64; 2]) -> (usize, bool) {
         let mut seconds = 0;
         while trial.done < trial.timed {

@@ -324,10 +324,12 @@ impl<T: Number> Stencil<'_, T> {
                     self.central::<P>(|m| rows(begin.wrapping_add_signed(m), k, len), middle);
                 }
                 let short = self.radius * WINDOW * nx / RADIUS <= SHORT;
-                for (near_end, mut out) in [(first..begin, before), (end..tile.rows.end, after)] {
+                let near_ends = [(first..begin, before), (end..tile.rows.end, after)];
+                for (end, (near_end, mut out)) in near_ends.into_iter().enumerate() {
+                    // As many rows as the radius are all rows near this end.
                     if short && near_end.len() == self.radius && ny >= 2 * self.radius {
                         let at = |some: Range<usize>| rows(some.start, k, some.len() * nx);
-                        match self.short_rows_near_end::<P>(near_end.start, ny, nx, at, out) {
+                        match self.short_rows_near_end::<P>(end, ny, nx, at, out) {
                             None => continue,
                             Some(left) => out = left,
                         }
@@ -377,13 +379,13 @@ impl<T: Number> Stencil<'_, T> {
         out.fill(rows, &Both::of(self, z));
     }
 
-    /// Computes all rows near an end at once; the first is row `first` of `n`, and a row has `nx`
-    /// points. It copies the rows around them, and the rows that the boundary puts beyond the end,
-    /// into one array and applies the stencil to that. `at` gives consecutive rows. It returns `out`
-    /// if the boundary has nothing beyond the end.
+    /// Computes all rows near an end at once: the first of `n` rows of `nx` points if `end` is 0, the
+    /// last ones if it is 1. It copies the rows around them, and the rows that the boundary puts
+    /// beyond the end, into one array and applies the stencil to that. `at` gives consecutive rows.
+    /// It returns `out` if the boundary has nothing beyond the end.
     fn short_rows_near_end<'f, 'tile, 'out, P: Put>(
         &self,
-        first: usize,
+        end: usize,
         n: usize,
         nx: usize,
         at: impl Fn(Range<usize>) -> &'f [T],
@@ -393,36 +395,31 @@ impl<T: Number> Stencil<'_, T> {
         T: 'f,
     {
         let radius = self.radius;
-        let count = 3 * radius;
         let mut rows = [T::ZERO; SHORT];
-        // The rows of the array that are rows of the field.
-        let before = radius.saturating_sub(first);
-        let after = (n + radius - first).min(count);
-        rows[before * nx..after * nx]
-            .copy_from_slice(at(first + before - radius..first + after - radius));
-        let beyond = [(0, 0..before), (1, after..count)];
-        for (end, range) in beyond {
-            match &self.beyond {
-                Beyond::Points(points) => {
-                    let source = |q: usize| match end {
-                        0 => points[0][radius - 1 - q],
-                        _ => points[1][q - after],
-                    };
-                    // Consecutive rows are copied together.
-                    let mut q = range.start;
-                    while q < range.end {
-                        let row = source(q);
-                        let mut some = 1;
-                        while q + some < range.end && source(q + some) == row + some {
-                            some += 1;
-                        }
-                        rows[q * nx..][..some * nx].copy_from_slice(at(row..row + some));
-                        q += some;
-                    }
+        let (beyond, inside, from) = match end {
+            0 => (0..radius, radius..3 * radius, 0..2 * radius),
+            _ => (2 * radius..3 * radius, 0..2 * radius, n - 2 * radius..n),
+        };
+        rows[inside.start * nx..inside.end * nx].copy_from_slice(at(from));
+        let beyond = &mut rows[beyond.start * nx..beyond.end * nx];
+        match self.beyond {
+            Beyond::Points(points) => {
+                let mut sources = points[end];
+                let sources = &mut sources[..radius];
+                if end == 0 {
+                    // The array begins with the row farthest from the end, `points` with the nearest.
+                    sources.reverse();
                 }
-                Beyond::Value(value) => rows[range.start * nx..range.end * nx].fill(*value),
-                Beyond::Nothing { .. } => return Some(out),
+                // Consecutive rows are copied together.
+                let mut copied = 0;
+                for some in sources.chunk_by(|row, next| row + 1 == *next) {
+                    let some = at(some[0]..some[0] + some.len());
+                    beyond[copied..][..some.len()].copy_from_slice(some);
+                    copied += some.len();
+                }
             }
+            Beyond::Value(value) => beyond.fill(value),
+            Beyond::Nothing { .. } => return Some(out),
         }
         let at = |m: isize| &rows[radius.wrapping_add_signed(m) * nx..][..radius * nx];
         self.central::<P>(at, out);

@@ -6,10 +6,9 @@
 #![forbid(unsafe_code)]
 
 use super::form::Form;
-use crate::caches::LINE_BYTES;
 use crate::pages::prefetch_lines;
 use crate::simd::{Formula, InVectors, Value, fill, vectorised};
-use crate::streaming::{Stores, streamed};
+use crate::streaming::{Stores, before_line, streamed};
 use crate::threads;
 use crate::trial::Trial;
 use gpu_kernels::stencil1d::custom::{MAX_POINTS, MAX_RADIUS};
@@ -124,7 +123,7 @@ fn by_radius<T: InVectors, const R: usize>(
             return apply(output, rows);
         }
         // Drafts are copied to whole cache lines.
-        let before = output.as_ptr().align_offset(LINE_BYTES).min(output.len());
+        let before = before_line(output);
         let (head, output) = output.split_at_mut(before);
         apply(head, rows);
         let mut trial = Trial::of(output.len() / PIECE).with_allowance(ALLOWANCE);
@@ -144,7 +143,7 @@ fn in_drafts<T: InVectors>(
     rows: [&[T]; ROWS],
     apply: impl Fn(&mut [T], [&[T]; ROWS]),
 ) {
-    /// Aligned to a cache line, [`LINE_BYTES`].
+    /// Aligned to a cache line.
     #[repr(align(64))]
     struct Draft<T>([T; DRAFT]);
 

@@ -5,7 +5,7 @@
 
 use super::share::{FAR_BYTES, SHARE_BYTES};
 use crate::pages::prefetch_lines;
-use crate::simd::{InVectors, dispatched, with_shorter_vectors};
+use crate::simd::{InVectors, dispatched, lanes, with_shorter_vectors};
 use crate::threads;
 use crate::trial::Trial;
 use gpu_kernels::reduction::partition::Partition;
@@ -432,7 +432,7 @@ fn sums_of_few<V: Total, T: Terms<V>, S: Simd, const N: usize>(
     prefetched: bool,
     totals: &mut [V],
 ) -> Option<usize> {
-    let lanes = size_of::<V::Lanes<S>>() / size_of::<V>();
+    let lanes = lanes::<S, V>();
     let block = lanes * lanes;
     let mut some = [V::NOTHING; MAX_LANES * MAX_LANES];
     let some = some.get_mut(..block)?;
@@ -491,7 +491,7 @@ impl<V: Total> WithSimd for Neighbours<'_, V> {
 /// Adds neighbours while there are at least as many vectors as a vector has lanes.
 #[inline(always)]
 fn sums_of_vectors<V: Total, S: Simd>(simd: S, mut totals: &mut [V]) -> &mut [V] {
-    let lanes = size_of::<V::Lanes<S>>() / size_of::<V>();
+    let lanes = lanes::<S, V>();
     while totals.len() >= lanes * lanes {
         let vectors = V::vectors_mut::<S>(totals);
         let count = vectors.len() / lanes;
@@ -532,7 +532,7 @@ fn sum_of<V: Total, S: Simd, const N: usize>(simd: S, vectors: &[V::Lanes<S>]) -
 /// nothing.
 #[inline(always)]
 fn sums_of_some<V: Total, S: Simd>(simd: S, some: &[V::Lanes<S>]) -> Option<V::Lanes<S>> {
-    let lanes = size_of::<V::Lanes<S>>() / size_of::<V>();
+    let lanes = lanes::<S, V>();
     let mut all = [V::NOTHING; MAX_LANES * MAX_LANES];
     let all = V::vectors_mut::<S>(all.get_mut(..lanes * lanes)?);
     all.get_mut(..some.len())?.copy_from_slice(some);
