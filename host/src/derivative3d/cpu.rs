@@ -404,18 +404,21 @@ impl<T: Number> Stencil<'_, T> {
         let beyond = &mut rows[beyond.start * nx..beyond.end * nx];
         match self.beyond {
             Beyond::Points(points) => {
-                let mut sources = points[end];
-                let sources = &mut sources[..radius];
-                if end == 0 {
-                    // The array begins with the row farthest from the end, `points` with the nearest.
-                    sources.reverse();
-                }
+                // The array begins with the row farthest from the end, `points` with the nearest.
+                let source = |row: usize| match end {
+                    0 => points[0][radius - 1 - row],
+                    _ => points[1][row],
+                };
                 // Consecutive rows are copied together.
-                let mut copied = 0;
-                for some in sources.chunk_by(|row, next| row + 1 == *next) {
-                    let some = at(some[0]..some[0] + some.len());
-                    beyond[copied..][..some.len()].copy_from_slice(some);
-                    copied += some.len();
+                let mut row = 0;
+                while row < radius {
+                    let mut some = 1;
+                    while row + some < radius && source(row + some) == source(row) + some {
+                        some += 1;
+                    }
+                    let from = source(row);
+                    beyond[row * nx..][..some * nx].copy_from_slice(at(from..from + some));
+                    row += some;
                 }
             }
             Beyond::Value(value) => beyond.fill(value),
