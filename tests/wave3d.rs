@@ -190,6 +190,11 @@ fn wrong_parameters_are_refused() {
     let limit = wave.longest_step(1.0);
     assert!((limit - 2.0 / (3.0 * 2048.0 / 315.0_f64).sqrt()).abs() < 1e-14);
     assert!(wave.coefficients(limit, &velocity).is_ok());
+    for zero in [0.0, -0.0] {
+        assert_eq!(wave.longest_step(zero), f64::INFINITY);
+        let still = wave.coefficients::<f64>(1e300, &everywhere(&wave, zero));
+        assert!(still.unwrap().iter().all(|c| *c == 0.0));
+    }
     let error = wave.coefficients(limit * 1.000_001, &velocity).unwrap_err();
     assert!(matches!(error, Error::Unstable { .. }), "{error}");
     for layer in [

@@ -97,7 +97,8 @@ impl Wave3d {
     }
 
     /// The longest stable step for waves of at most the velocity `fastest`, c: `2 / (c √(Λ Σ 1 /
-    /// h²))`, with Λ = 4, 16/3, 272/45 and 2048/315 for the orders from 2 to 8.
+    /// h²))`, with Λ = 4, 16/3, 272/45 and 2048/315 for the orders from 2 to 8. Without a velocity
+    /// any step is stable: the longest is infinite.
     ///
     /// ```
     /// use halo_gpu::wave3d::Wave3d;
@@ -113,7 +114,8 @@ impl Wave3d {
     #[must_use]
     pub fn longest_step(&self, fastest: f64) -> f64 {
         let most = self.square_of(std::f64::consts::PI) * self.relative().iter().sum::<f64>();
-        2.0 / most.sqrt() * (self.grid.spacing(Axis::X) / fastest)
+        // The quotient by -0.0, which is a velocity too, would be below every step.
+        2.0 / most.sqrt() * (self.grid.spacing(Axis::X) / fastest.abs())
     }
 
     /// The Laplacian in units of the spacing along x.
