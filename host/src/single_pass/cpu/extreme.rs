@@ -196,108 +196,114 @@ fn of_piece<T: Ordered, const GREATEST: bool>(values: &[T], prefetched: bool) ->
     vectorised(
         #[inline(always)]
         || {
-            let (extreme, nan) = of_numbers::<T, GREATEST>(values, prefetched);
-            if nan {
-                return T::NAN;
-            }
-            match T::ZEROS {
-                Some(zeros) if extreme == zeros[0] => zero::<T, GREATEST>(values, zeros),
-                _ => extreme,
+            // A row has 128 bytes, at least two vectors. The rows that are compared together have
+            // 512: the processor's prefetches work best for memory that is read almost in order.
+            match size_of::<T>() {
+                8 => Columns::<T, 16>::of::<GREATEST>(values, prefetched),
+                _ => Columns::<T, 32>::of::<GREATEST>(values, prefetched),
             }
         },
     )
 }
 
-/// The extreme element of a piece without NaN if it is one of the two `zeros`, -0 and +0: of these
-/// the comparison keeps either.
-#[inline(always)]
-fn zero<T: Ordered, const GREATEST: bool>(values: &[T], [negative, positive]: [T; 2]) -> T {
-    // If the least element is zero, only -0 has a sign bit; if the greatest is, only +0 has none.
-    let bits = values.iter().fold(
-        T::BITS[usize::from(GREATEST)],
-        #[inline(always)]
-        |bits, &value| match GREATEST {
-            false => bits | value.bits(),
-            true => bits & value.bits(),
-        },
-    );
-    let sign = negative.bits();
-    if bits & sign == sign {
-        negative
-    } else {
-        positive
-    }
+/// What is known of the elements at each place of all rows.
+struct Columns<T: Ordered, const ROW: usize> {
+    /// The extremes. NaNs do not count, and of two zeros it is either.
+    extremes: [T; ROW],
+    /// All bits are set if there is a NaN, or else none.
+    nans: [T::Bits; ROW],
+    /// The bits that any element has or, for the greatest element, that all have.
+    bits: [T::Bits; ROW],
 }
 
-/// The least or greatest element that is not NaN, and whether there is a NaN.
-#[inline(always)]
-fn of_numbers<T: Ordered, const GREATEST: bool>(values: &[T], prefetched: bool) -> (T, bool) {
-    // A row has 128 bytes, at least two vectors. The rows that are compared together have 512: the
-    // processor's prefetches work best for memory that is read almost in order.
-    match size_of::<T>() {
-        8 => of_rows::<T, 16, GREATEST>(values, prefetched),
-        _ => of_rows::<T, 32, GREATEST>(values, prefetched),
-    }
-}
-
-/// The same, for rows of `ROW` elements. One running extremum is kept for each element of a row.
-#[inline(always)]
-fn of_rows<T: Ordered, const ROW: usize, const GREATEST: bool>(
-    values: &[T],
-    prefetched: bool,
-) -> (T, bool) {
-    let mut extremes = [T::ENDS[usize::from(GREATEST)]; ROW];
-    let mut nans = [T::BITS[0]; ROW];
-    let (rows, others) = values.as_chunks::<ROW>();
-    let (groups, rows) = rows.as_chunks::<ROWS>();
-    for group in groups {
-        if prefetched {
-            let group = group.as_flattened();
-            prefetch_lines(group, AHEAD_BYTES / size_of::<T>(), group.len());
+impl<T: Ordered, const ROW: usize> Columns<T, ROW> {
+    /// The extreme element of `values`.
+    #[inline(always)]
+    fn of<const GREATEST: bool>(values: &[T], prefetched: bool) -> T {
+        let mut columns = Self {
+            extremes: [T::ENDS[usize::from(GREATEST)]; ROW],
+            nans: [T::BITS[0]; ROW],
+            bits: [T::BITS[usize::from(GREATEST)]; ROW],
+        };
+        let (rows, others) = values.as_chunks::<ROW>();
+        let (groups, rows) = rows.as_chunks::<ROWS>();
+        for group in groups {
+            if prefetched {
+                let group = group.as_flattened();
+                prefetch_lines(group, AHEAD_BYTES / size_of::<T>(), group.len());
+            }
+            columns.take::<ROWS, GREATEST>(group);
         }
-        take::<T, ROW, ROWS, GREATEST>(&mut extremes, &mut nans, group);
-    }
-    for row in rows {
-        take::<T, ROW, 1, GREATEST>(&mut extremes, &mut nans, std::array::from_ref(row));
-    }
-    let ((extremes, _), (nans, _)) = (
-        extremes.as_mut_slice().split_at_mut(ROW),
-        nans.as_mut_slice().split_at_mut(ROW),
-    );
-    for ((extreme, nan), &value) in extremes.iter_mut().zip(nans.iter_mut()).zip(others) {
-        *extreme = extreme_of::<T, GREATEST>(value, *extreme);
-        *nan = marked::<T>(*nan, value.is_nan());
-    }
-    let mut len = ROW;
-    while len > 1 {
-        len /= 2;
-        let (first, second) = extremes.split_at_mut(len);
-        for (extreme, &value) in first.iter_mut().zip(&*second) {
-            *extreme = extreme_of::<T, GREATEST>(value, *extreme);
-        }
-    }
-    let nan = nans
-        .iter()
-        .fold(false, |any, &nan| any | (nan != T::BITS[0]));
-    (extremes[0], nan)
-}
-
-/// Updates the running extremes with `rows`.
-#[inline(always)]
-fn take<T: Ordered, const ROW: usize, const N: usize, const GREATEST: bool>(
-    extremes: &mut [T; ROW],
-    nans: &mut [T::Bits; ROW],
-    rows: &[[T; ROW]; N],
-) {
-    for place in 0..ROW {
-        let (mut extreme, mut nan) = (extremes[place], false);
         for row in rows {
-            extreme = extreme_of::<T, GREATEST>(row[place], extreme);
-            nan |= row[place].is_nan();
+            columns.take::<1, GREATEST>(std::array::from_ref(row));
         }
-        extremes[place] = extreme;
-        nans[place] = marked::<T>(nans[place], nan);
+        for (place, &value) in others.iter().enumerate() {
+            columns.extremes[place] = extreme_of::<T, GREATEST>(value, columns.extremes[place]);
+            columns.nans[place] = marked::<T>(columns.nans[place], value.is_nan());
+            columns.bits[place] = common::<T, GREATEST>(columns.bits[place], value.bits());
+        }
+        columns.value::<GREATEST>()
     }
+
+    /// Adds `rows`.
+    #[inline(always)]
+    fn take<const N: usize, const GREATEST: bool>(&mut self, rows: &[[T; ROW]; N]) {
+        let Self {
+            extremes,
+            nans,
+            bits: all_bits,
+        } = self;
+        for place in 0..ROW {
+            let (mut extreme, mut nan, mut bits) = (extremes[place], false, all_bits[place]);
+            for row in rows {
+                extreme = extreme_of::<T, GREATEST>(row[place], extreme);
+                nan |= row[place].is_nan();
+                bits = common::<T, GREATEST>(bits, row[place].bits());
+            }
+            extremes[place] = extreme;
+            nans[place] = marked::<T>(nans[place], nan);
+            all_bits[place] = bits;
+        }
+    }
+
+    /// The extreme element.
+    #[inline(always)]
+    fn value<const GREATEST: bool>(mut self) -> T {
+        let mut len = ROW;
+        while len > 1 {
+            len /= 2;
+            for place in 0..len {
+                let other = self.extremes[place + len];
+                self.extremes[place] = extreme_of::<T, GREATEST>(other, self.extremes[place]);
+            }
+        }
+        let all = |bits: T::Bits, more: &T::Bits| bits | *more;
+        if self.nans.iter().fold(T::BITS[0], all) != T::BITS[0] {
+            return T::NAN;
+        }
+        let extreme = self.extremes[0];
+        let Some([negative, positive]) = T::ZEROS.filter(|zeros| extreme == zeros[0]) else {
+            return extreme;
+        };
+        // If the least element is zero, only -0 has a sign bit; if the greatest is, only +0 has
+        // none.
+        let sign = negative.bits();
+        let signs = self
+            .bits
+            .iter()
+            .fold(self.bits[0], |all, &bits| common::<T, GREATEST>(all, bits));
+        if signs & sign == sign {
+            negative
+        } else {
+            positive
+        }
+    }
+}
+
+/// The bits that either has or, for the greatest element, that both have.
+#[inline(always)]
+fn common<T: Ordered, const GREATEST: bool>(a: T::Bits, b: T::Bits) -> T::Bits {
+    if GREATEST { a & b } else { a | b }
 }
 
 /// `nans` with all bits set if there is a `nan`.
