@@ -8,9 +8,12 @@ mod extreme;
 mod integers;
 mod share;
 mod tree;
+mod widen;
 
 use super::kinds::{Extremum, Moment, Operation};
+use crate::simd::Value;
 use integers::sum_of_pieces;
+use tree::Take;
 
 /// A type that the port reduces.
 pub trait Port: Sized {
@@ -33,29 +36,70 @@ pub trait Port: Sized {
     fn position(extremum: Extremum, values: &[Self]) -> Option<usize>;
 }
 
+/// The terms are the elements.
+#[derive(Clone, Copy)]
+struct Plain;
+
+impl<V> Take<V, 1> for Plain {
+    #[inline(always)]
+    fn take<X: Value>(self, total: X, [x]: [X; 1], _: impl Fn(V) -> X) -> X {
+        total + x
+    }
+}
+
+/// The terms are the elements times this number.
+#[derive(Clone, Copy)]
+struct Scaled(f64);
+
+impl Take<f64, 1> for Scaled {
+    #[inline(always)]
+    fn take<X: Value>(self, total: X, [x]: [X; 1], splat: impl Fn(f64) -> X) -> X {
+        total + x * splat(self.0)
+    }
+}
+
+/// The terms are the squares of the elements.
+#[derive(Clone, Copy)]
+struct Squares;
+
+impl Take<f64, 1> for Squares {
+    #[inline(always)]
+    fn take<X: Value>(self, total: X, [x]: [X; 1], _: impl Fn(f64) -> X) -> X {
+        x.fused(x, total)
+    }
+}
+
+/// The terms are the squares of the elements times this number.
+#[derive(Clone, Copy)]
+struct ScaledSquares(f64);
+
+impl Take<f64, 1> for ScaledSquares {
+    #[inline(always)]
+    fn take<X: Value>(self, total: X, [x]: [X; 1], splat: impl Fn(f64) -> X) -> X {
+        let x = x * splat(self.0);
+        x.fused(x, total)
+    }
+}
+
+/// The terms are the products of the elements of two arrays.
+#[derive(Clone, Copy)]
+struct Products;
+
+impl Take<f64, 2> for Products {
+    #[inline(always)]
+    fn take<X: Value>(self, total: X, [x, y]: [X; 2], _: impl Fn(f64) -> X) -> X {
+        x.fused(y, total)
+    }
+}
+
 /// Defines the functions that all types share.
 macro_rules! common {
     ($type:ident) => {
         fn moment(moment: Moment, scale: f64, values: &[Self]) -> f64 {
             one_nan_f64(match moment {
-                Moment::First => tree::terms(
-                    values,
-                    #[inline(always)]
-                    |sum, x: $type| sum + x as f64 * scale,
-                ),
-                Moment::Second if scale == 1.0 => tree::terms(
-                    values,
-                    #[inline(always)]
-                    |sum, x: $type| (x as f64).mul_add(x as f64, sum),
-                ),
-                Moment::Second => tree::terms(
-                    values,
-                    #[inline(always)]
-                    |sum, x: $type| {
-                        let x = x as f64 * scale;
-                        x.mul_add(x, sum)
-                    },
-                ),
+                Moment::First => tree::sum([values], Scaled(scale)),
+                Moment::Second if scale == 1.0 => tree::sum([values], Squares),
+                Moment::Second => tree::sum([values], ScaledSquares(scale)),
             })
         }
 
@@ -124,23 +168,14 @@ macro_rules! floats {
 
             fn reduce(operation: Operation, values: &[Self]) -> Self {
                 match operation {
-                    Operation::Sum => $one_nan(tree::terms(
-                        values,
-                        #[inline(always)]
-                        |sum: $type, x: $type| sum + x,
-                    )),
+                    Operation::Sum => $one_nan(tree::sum([values], Plain)),
                     Operation::Min => extreme::value::<Self, false>(values),
                     Operation::Max => extreme::value::<Self, true>(values),
                 }
             }
 
             fn dot(x: &[Self], y: &[Self]) -> f64 {
-                one_nan_f64(tree::products(
-                    x,
-                    y,
-                    #[inline(always)]
-                    |sum: f64, x: $type, y: $type| (x as f64).mul_add(y as f64, sum),
-                ))
+                one_nan_f64(tree::sum([x, y], Products))
             }
 
             common!($type);

@@ -4,8 +4,11 @@
 //! neither does the result.
 
 use super::share::{FAR_BYTES, SHARE_BYTES};
+use super::widen::Widen;
 use crate::pages::prefetch_lines;
-use crate::simd::{InVectors, dispatched, lanes, with_shorter_vectors};
+use crate::simd::{
+    InVectors, Value, dispatched, dispatched_for_conversions, lanes, with_shorter_vectors,
+};
 use crate::threads;
 use crate::trial::Trial;
 use gpu_kernels::reduction::partition::Partition;
@@ -111,8 +114,15 @@ impl Reading {
     }
 }
 
+/// How a term is added to a total. The term is made of `N` elements, which have the type of the
+/// total.
+pub(super) trait Take<V, const N: usize>: Copy + Sync {
+    /// The total with one more term; `splat` makes a value of a number.
+    fn take<X: Value>(self, total: X, elements: [X; N], splat: impl Fn(V) -> X) -> X;
+}
+
 /// The terms of a sum, with the function that adds a term to a total.
-trait Terms<V>: Copy + Sync {
+trait Terms<V: Total>: Copy + Sync {
     /// The number of arrays.
     const ARRAYS: usize;
 
@@ -127,94 +137,81 @@ trait Terms<V>: Copy + Sync {
     /// Adds the term at `place` to `total`.
     fn take(self, total: V, place: usize) -> V;
 
+    /// Adds a term to each lane of `total`, the first of them from `place`.
+    fn take_vector<S: Simd>(self, simd: S, total: V::Vector<S>, place: usize) -> V::Vector<S>;
+
     /// Prefetches `count` terms. The first of them lies `ahead` bytes after the first term; some may
     /// lie beyond the end.
     fn prefetch(self, count: usize, ahead: usize);
 }
 
-/// The elements of an array.
+/// Terms that are made of the elements of `N` arrays of the same length.
 #[derive(Clone, Copy)]
-struct Elements<'a, T, F> {
-    values: &'a [T],
+struct Arrays<'a, T, F, const N: usize> {
+    arrays: [&'a [T]; N],
     take: F,
 }
 
-impl<V, T: Copy + Sync, F: Fn(V, T) -> V + Copy + Sync> Terms<V> for Elements<'_, T, F> {
-    const ARRAYS: usize = 1;
+impl<V: Total, T: Widen<V>, F: Take<V, N>, const N: usize> Terms<V> for Arrays<'_, T, F, N> {
+    const ARRAYS: usize = N;
     const SIZE: usize = size_of::<T>();
 
     #[inline(always)]
     fn len(self) -> usize {
-        self.values.len()
+        self.arrays[0].len()
     }
 
     #[inline(always)]
-    fn part(self, first: usize, len: usize) -> Self {
-        let values = &self.values[first..][..len];
-        Self { values, ..self }
-    }
-
-    #[inline(always)]
-    fn take(self, total: V, place: usize) -> V {
-        (self.take)(total, self.values[place])
-    }
-
-    #[inline(always)]
-    fn prefetch(self, count: usize, ahead: usize) {
-        prefetch_lines(self.values, ahead / size_of::<T>(), count);
-    }
-}
-
-/// Pairs of elements of two arrays of the same length.
-#[derive(Clone, Copy)]
-struct Pairs<'a, T, F> {
-    x: &'a [T],
-    y: &'a [T],
-    take: F,
-}
-
-impl<V, T: Copy + Sync, F: Fn(V, T, T) -> V + Copy + Sync> Terms<V> for Pairs<'_, T, F> {
-    const ARRAYS: usize = 2;
-    const SIZE: usize = size_of::<T>();
-
-    #[inline(always)]
-    fn len(self) -> usize {
-        self.x.len()
-    }
-
-    #[inline(always)]
-    fn part(self, first: usize, len: usize) -> Self {
-        let (x, y) = (&self.x[first..][..len], &self.y[first..][..len]);
-        Self { x, y, ..self }
+    fn part(mut self, first: usize, len: usize) -> Self {
+        for array in &mut self.arrays {
+            *array = &array[first..][..len];
+        }
+        self
     }
 
     #[inline(always)]
     fn take(self, total: V, place: usize) -> V {
-        (self.take)(total, self.x[place], self.y[place])
+        let mut elements = [V::NOTHING; N];
+        for (element, array) in elements.iter_mut().zip(&self.arrays) {
+            *element = array[place].widened();
+        }
+        self.take.take(
+            total,
+            elements,
+            #[inline(always)]
+            |number| number,
+        )
+    }
+
+    #[inline(always)]
+    fn take_vector<S: Simd>(self, simd: S, total: V::Vector<S>, place: usize) -> V::Vector<S> {
+        let mut elements = [total; N];
+        for (element, array) in elements.iter_mut().zip(&self.arrays) {
+            *element = T::vector(simd, &array[place..][..lanes::<S, V>()]);
+        }
+        self.take.take(
+            total,
+            elements,
+            #[inline(always)]
+            |number| number.splat(simd),
+        )
     }
 
     #[inline(always)]
     fn prefetch(self, count: usize, ahead: usize) {
-        prefetch_lines(self.x, ahead / size_of::<T>(), count);
-        prefetch_lines(self.y, ahead / size_of::<T>(), count);
+        for array in self.arrays {
+            prefetch_lines(array, ahead / size_of::<T>(), count);
+        }
     }
 }
 
-/// Adds the terms that `take` makes from elements, in the order of the tree.
-pub(super) fn terms<T: Copy + Sync, V: Total>(
-    values: &[T],
-    take: impl Fn(V, T) -> V + Copy + Sync,
+/// Adds the terms that `take` makes from the elements of `N` arrays of the same length, in the order
+/// of the tree.
+pub(super) fn sum<V: Total, T: Widen<V>, const N: usize>(
+    arrays: [&[T]; N],
+    take: impl Take<V, N>,
 ) -> V {
-    total(Elements { values, take })
-}
-
-/// Like [`terms`], for pairs of elements of two arrays of the same length.
-pub(super) fn products<T: Copy + Sync, V: Total>(
-    x: &[T],
-    y: &[T],
-    take: impl Fn(V, T, T) -> V + Copy + Sync,
-) -> V {
-    total(Pairs { x, y, take })
+    total(Arrays { arrays, take })
 }
 
 /// The sum of all terms.
@@ -286,11 +283,17 @@ fn total_of_chunks<V: Total, T: Terms<V>, const N: usize>(terms: T) -> V {
 fn chunk<V: Total>(terms: impl Terms<V>, lanes: usize, reading: Reading, totals: &mut [V]) -> V {
     // Lanes after the last one with a term would change nothing.
     let lanes = lanes.min(terms.len().next_power_of_two());
-    dispatched(Chunk {
+    let chunk = Chunk {
         terms,
         totals: &mut totals[..lanes],
         reading,
-    })
+    };
+    // In the order of memory, it is the reading that takes the time.
+    if chunk.converts() && !reading.in_order {
+        dispatched_for_conversions(chunk)
+    } else {
+        dispatched(chunk)
+    }
 }
 
 /// A chunk, and memory for the total of each of its lanes.
@@ -298,6 +301,13 @@ struct Chunk<'a, V, T> {
     terms: T,
     totals: &'a mut [V],
     reading: Reading,
+}
+
+impl<V: Total, T: Terms<V>> Chunk<'_, V, T> {
+    /// Whether elements are converted to a longer type.
+    const fn converts(&self) -> bool {
+        size_of::<V>() > T::SIZE
+    }
 }
 
 impl<V: Total, T: Terms<V>> WithSimd for Chunk<'_, V, T> {
@@ -314,15 +324,15 @@ impl<V: Total, T: Terms<V>> WithSimd for Chunk<'_, V, T> {
             },
         } = self;
         let (len, lanes) = (terms.len(), totals.len());
-        let row = |first: usize| terms.part(first, lanes);
         // If there are few rows, each group of lanes is summed completely before the next.
         let few = match len / lanes {
             _ if in_order || len % lanes > 0 => None,
-            1 => sums_of_few::<V, T, S, 1>(simd, [row(0)], prefetched, totals),
-            2 => sums_of_few::<V, T, S, 2>(simd, [row(0), row(lanes)], prefetched, totals),
-            4 => {
-                let rows = [row(0), row(lanes), row(2 * lanes), row(3 * lanes)];
-                sums_of_few::<V, T, S, 4>(simd, rows, prefetched, totals)
+            1 => sums_of_few::<V, T, S, 1>(simd, rows(terms, 0, lanes), prefetched, totals),
+            2 => sums_of_few::<V, T, S, 2>(simd, rows(terms, 0, lanes), prefetched, totals),
+            4 => sums_of_few::<V, T, S, 4>(simd, rows(terms, 0, lanes), prefetched, totals),
+            // For conversions, which take shorter vectors, there are too few registers.
+            8 if size_of::<V>() == T::SIZE => {
+                sums_of_few::<V, T, S, 8>(simd, rows(terms, 0, lanes), prefetched, totals)
             }
             _ => None,
         };
@@ -337,29 +347,24 @@ impl<V: Total, T: Terms<V>> WithSimd for Chunk<'_, V, T> {
                 0
             }
             1 => {
-                take_in_order::<V, T, true>(totals, row(0), prefetched);
+                take_in_order::<V, T, true>(totals, terms.part(0, lanes), prefetched);
                 lanes
             }
             2 | 3 => {
-                take_rows::<V, T, 2, true>(totals, [row(0), row(lanes)]);
+                take_rows::<V, T, 2, true>(totals, rows(terms, 0, lanes));
                 2 * lanes
             }
             _ => {
-                let rows = [row(0), row(lanes), row(2 * lanes), row(3 * lanes)];
-                take_rows::<V, T, 4, true>(totals, rows);
-                4 * lanes
+                take_rows::<V, T, ROWS, true>(totals, rows(terms, 0, lanes));
+                ROWS * lanes
             }
         };
         while together == ROWS && len - first >= ROWS * lanes {
-            let rows = [0, 1, 2, 3].map(
-                #[inline(always)]
-                |r| row(first + r * lanes),
-            );
-            take_rows::<V, T, 4, false>(totals, rows);
-            first += 4 * lanes;
+            take_rows::<V, T, ROWS, false>(totals, rows(terms, first, lanes));
+            first += ROWS * lanes;
         }
         while len - first >= lanes {
-            take_in_order::<V, T, false>(totals, row(first), prefetched);
+            take_in_order::<V, T, false>(totals, terms.part(first, lanes), prefetched);
             first += lanes;
         }
         if first < len {
@@ -368,6 +373,16 @@ impl<V: Total, T: Terms<V>> WithSimd for Chunk<'_, V, T> {
         }
         Neighbours { totals }.with_simd(simd)
     }
+}
+
+/// `N` rows of `lanes` terms, from the term `first` on.
+#[inline(always)]
+fn rows<V: Total, T: Terms<V>, const N: usize>(terms: T, first: usize, lanes: usize) -> [T; N] {
+    let mut rows = [terms; N];
+    for (r, row) in rows.iter_mut().enumerate() {
+        *row = terms.part(first + r * lanes, lanes);
+    }
+    rows
 }
 
 /// The lanes after adding one term from each row: to the old values, or starting from the first row
@@ -434,12 +449,15 @@ fn sums_of_few<V: Total, T: Terms<V>, S: Simd, const N: usize>(
 ) -> Option<usize> {
     let lanes = lanes::<S, V>();
     let block = lanes * lanes;
-    let mut some = [V::NOTHING; MAX_LANES * MAX_LANES];
-    let some = some.get_mut(..block)?;
-    let (blocks, sums) = (totals.len() / block, V::vectors_mut::<S>(totals));
+    if lanes > MAX_LANES {
+        return None;
+    }
+    let blocks = totals.len() / block;
     if blocks == 0 {
         return None;
     }
+    let nothing = V::NOTHING.splat(simd);
+    let sums = V::vectors_mut::<S>(totals);
     for (i, sum) in sums.iter_mut().take(blocks).enumerate() {
         let mut parts = rows;
         for part in &mut parts {
@@ -450,8 +468,15 @@ fn sums_of_few<V: Total, T: Terms<V>, S: Simd, const N: usize>(
                 part.prefetch(block, AHEAD_IN_ROWS_BYTES);
             }
         }
-        take_rows::<V, T, N, true>(some, parts);
-        *sum = V::sums(simd, V::vectors::<S>(some))?;
+        let mut all = [V::lanes(nothing); MAX_LANES];
+        for (k, vector) in all.iter_mut().take(lanes).enumerate() {
+            let mut total = nothing;
+            for part in &parts {
+                total = part.take_vector(simd, total, k * lanes);
+            }
+            *vector = V::lanes(total);
+        }
+        *sum = V::sums(simd, &all[..lanes])?;
     }
     Some(blocks * lanes)
 }
@@ -541,8 +566,13 @@ fn sums_of_some<V: Total, S: Simd>(simd: S, some: &[V::Lanes<S>]) -> Option<V::L
 
 #[cfg(test)]
 mod tests {
+    use super::super::{Plain, Products, Scaled, ScaledSquares, Squares};
     use super::*;
     use crate::test_numbers::numbers;
+
+    fn of<T, F, const N: usize>(arrays: [&[T]; N], take: F) -> Arrays<'_, T, F, N> {
+        Arrays { arrays, take }
+    }
 
     /// The tree by definition: element e belongs to lane e modulo the number of lanes.
     fn by_definition<V: Total>(lanes: usize, terms: impl Terms<V>) -> V {
@@ -562,9 +592,14 @@ mod tests {
             for reading in [reading, reading.with_prefetches()] {
                 let mut totals = [V::NOTHING; LANES];
                 let got = chunk(terms, lanes, reading, &mut totals).to_word();
+                let by_longest = dispatched(Chunk {
+                    terms,
+                    totals: &mut totals[..lanes.min(terms.len().next_power_of_two())],
+                    reading,
+                });
                 assert_eq!(
-                    got,
-                    expected,
+                    [got, by_longest.to_word()],
+                    [expected; 2],
                     "{} terms, {lanes} lanes, {reading:?}",
                     terms.len()
                 );
@@ -582,39 +617,26 @@ mod tests {
                 let x: Vec<f64> = (0..len).map(|_| number()).collect();
                 let y: Vec<f64> = (0..len).map(|_| number()).collect();
                 let narrow: Vec<f32> = x.iter().map(|x| *x as f32).collect();
-                let sum = |sum: f32, x: f32| sum + x;
-                let squares = |sum: f64, x: f32| f64::from(x).mul_add(f64::from(x), sum);
-                let product = |sum: f64, x: f64, y: f64| x.mul_add(y, sum);
-                check::<f32>(
-                    2048,
-                    Elements {
-                        values: &narrow,
-                        take: sum,
-                    },
-                );
-                check::<f64>(
-                    2048,
-                    Elements {
-                        values: &narrow,
-                        take: squares,
-                    },
-                );
-                check::<f64>(
-                    1024,
-                    Pairs {
-                        x: &x,
-                        y: &y,
-                        take: product,
-                    },
-                );
+                let shifted: Vec<f32> = y.iter().map(|y| *y as f32).collect();
+                let integers: Vec<u32> = (0..len).map(|_| number().to_bits() as u32).collect();
+                let long_integers: Vec<i64> = (0..len).map(|_| number().to_bits() as i64).collect();
+                check::<f32>(2048, of([&narrow], Plain));
+                check::<f64>(2048, of([&narrow], Scaled(0.1)));
+                check::<f64>(2048, of([&narrow], ScaledSquares(0.1)));
+                check::<f64>(2048, of([&narrow], Squares));
+                check::<f64>(2048, of([&narrow, &shifted], Products));
+                check::<f64>(2048, of([&integers], Scaled(0.1)));
+                check::<f64>(1024, of([&x], Plain));
+                check::<f64>(1024, of([&long_integers], Squares));
+                check::<f64>(1024, of([&x, &y], Products));
             }
         }
     }
 
     #[test]
     fn only_large_arrays_are_read_in_two_ways() {
-        type Single<T> = Elements<'static, T, fn(f64, T) -> f64>;
-        type Both<T> = Pairs<'static, T, fn(f64, T, T) -> f64>;
+        type Single<T> = Arrays<'static, T, Squares, 1>;
+        type Both<T> = Arrays<'static, T, Products, 2>;
         for bytes in [0, FAR_BYTES - 1] {
             assert_eq!(
                 Reading::ways::<f64, Both<f64>>(bytes),
