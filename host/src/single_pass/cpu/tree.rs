@@ -40,6 +40,9 @@ const BLOCK: usize = 64;
 /// A small number of terms or chunks, which needs less memory.
 const FEW: usize = 128;
 
+/// A medium number of terms.
+const MEDIUM: usize = 1024;
+
 /// The type of a sum: f32 or f64.
 pub(super) trait Total: InVectors {
     /// The identity of addition.
@@ -218,24 +221,19 @@ pub(super) fn sum<V: Total, T: Widen<V>, const N: usize>(
 fn total<V: Total, T: Terms<V>>(terms: T) -> V {
     let len = terms.len();
     let partition = Partition::of(len, T::SIZE);
-    if len <= FEW {
-        chunk(
-            terms,
-            partition.lanes(),
-            Reading::TOGETHER,
-            &mut [V::NOTHING; FEW],
-        )
-    } else if len <= partition.span() {
-        chunk(
-            terms,
-            partition.lanes(),
-            Reading::TOGETHER,
-            &mut [V::NOTHING; LANES],
-        )
-    } else if len.div_ceil(partition.span()) <= FEW {
-        total_of_chunks::<V, T, FEW>(terms)
-    } else {
-        total_of_chunks::<V, T, LANES>(terms)
+    if len > partition.span() {
+        return if len.div_ceil(partition.span()) <= FEW {
+            total_of_chunks::<V, T, FEW>(terms)
+        } else {
+            total_of_chunks::<V, T, LANES>(terms)
+        };
+    }
+    let lanes = partition.lanes();
+    // To fill memory for all lanes would take as long as to add a few hundred terms.
+    match lanes.min(len) {
+        ..=FEW => chunk(terms, lanes, Reading::TOGETHER, &mut [V::NOTHING; FEW]),
+        ..=MEDIUM => chunk(terms, lanes, Reading::TOGETHER, &mut [V::NOTHING; MEDIUM]),
+        _ => chunk(terms, lanes, Reading::TOGETHER, &mut [V::NOTHING; LANES]),
     }
 }
 
