@@ -230,11 +230,12 @@ fn total<V: Total, T: Terms<V>>(terms: T) -> V {
     }
     let lanes = partition.lanes();
     // To fill memory for all lanes would take as long as to add a few hundred terms.
-    match lanes.min(len) {
-        ..=FEW => chunk(terms, lanes, Reading::TOGETHER, &mut [V::NOTHING; FEW]),
-        ..=MEDIUM => chunk(terms, lanes, Reading::TOGETHER, &mut [V::NOTHING; MEDIUM]),
-        _ => chunk(terms, lanes, Reading::TOGETHER, &mut [V::NOTHING; LANES]),
-    }
+    let memory = match lanes.min(len) {
+        few if few <= FEW => &mut [V::NOTHING; FEW][..],
+        medium if medium <= MEDIUM => &mut [V::NOTHING; MEDIUM],
+        _ => &mut [V::NOTHING; LANES],
+    };
+    chunk(terms, lanes, Reading::TOGETHER, memory)
 }
 
 /// Like [`total`], for several chunks, with memory for `N` chunks at a time.
