@@ -255,7 +255,8 @@ fn errors(deadline: Duration) -> Vec<Result<(), Error>> {
 fn a_group_that_hangs_is_aborted_in_time() {
     alone("a_group_that_hangs_is_aborted_in_time", "", "hang", || {
         let start = Instant::now();
-        for error in errors(Duration::from_millis(200)) {
+        // Longer than a busy machine may keep one rank from running: the other then ends first.
+        for error in errors(Duration::from_secs(2)) {
             let error = error.expect_err("it hangs");
             assert!(matches!(error, Error::Nccl { code: 7 | 6, .. }), "{error}");
         }
