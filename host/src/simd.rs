@@ -180,9 +180,6 @@ pub trait InVectors: Value + Pod {
     /// The consecutive vectors in a row.
     fn vectors_mut<S: Simd>(row: &mut [Self]) -> &mut [Self::Lanes<S>];
 
-    /// The numbers of a vector.
-    fn numbers_mut<S: Simd>(vector: &mut Self::Lanes<S>) -> &mut [Self];
-
     /// The range of numbers that [`inverse_root`](Self::inverse_root) can estimate, if the
     /// instruction set has an estimate.
     fn estimable<S: Simd>(simd: S) -> Option<RangeInclusive<f64>>;
@@ -565,11 +562,6 @@ macro_rules! number {
             #[inline(always)]
             fn vectors_mut<S: Simd>(row: &mut [Self]) -> &mut [S::$lanes] {
                 S::$vectors_mut(row).0
-            }
-
-            #[inline(always)]
-            fn numbers_mut<S: Simd>(vector: &mut S::$lanes) -> &mut [Self] {
-                bytemuck::cast_slice_mut(std::slice::from_mut(vector))
             }
 
             #[inline(always)]
@@ -971,9 +963,9 @@ fn sums_f64<S: Simd>(_simd: S, _vectors: &[S::f64s]) -> Option<S::f64s> {
             <&[S::f64s; 4]>::try_from(_vectors),
         ) {
             let avx = simd.avx;
-            // The compiler makes an exchange and an addition to a horizontal addition, which takes
-            // twice as long on AMD's processors, but not if it does not know this factor. Also,
-            // conversions run beside multiplications, and not beside additions.
+            // With a factor that the compiler does not know, it makes no horizontal additions. On a
+            // Zen 4 those take twice as long, and conversions run beside multiplications but not
+            // beside additions.
             let one = avx._mm256_set1_pd(std::hint::black_box(1.0));
             let sum = |x, y| simd.fma._mm256_fmadd_pd(x, one, y);
             let mut all_of = [avx._mm256_setzero_pd(); 4];

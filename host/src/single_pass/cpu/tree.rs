@@ -105,9 +105,8 @@ impl Reading {
     /// Two ways to read arrays of this total size. Where they differ, one is faster on some
     /// processors and the other on others (docs/tuning/reduction.md).
     fn ways<V: Total, T: Terms<V>>(bytes: usize) -> [Self; 2] {
-        let long_totals = size_of::<V>() > T::SIZE;
         match (bytes, T::ARRAYS) {
-            (IN_MEMORY.., 1) if long_totals => [Self::TOGETHER, Self::IN_ORDER.with_prefetches()],
+            (IN_MEMORY.., 1) if T::CONVERTED => [Self::TOGETHER, Self::IN_ORDER.with_prefetches()],
             (IN_MEMORY.., 1) => [Self::IN_ORDER, Self::IN_ORDER.with_prefetches()],
             (IN_MEMORY.., _) => [Self::IN_ORDER; 2],
             (FAR_BYTES.., 2) => [Self::TOGETHER, Self::TOGETHER.with_prefetches()],
@@ -131,6 +130,9 @@ trait Terms<V: Total>: Copy + Sync {
 
     /// The bytes of an element.
     const SIZE: usize;
+
+    /// Whether elements are converted to a longer type.
+    const CONVERTED: bool = size_of::<V>() > Self::SIZE;
 
     fn len(self) -> usize;
 
@@ -279,7 +281,7 @@ fn total_of_chunks<V: Total, T: Terms<V>, const N: usize>(terms: T) -> V {
 /// The sum of all terms of a chunk; `totals` is memory for the totals of its lanes. Term e belongs
 /// to lane e modulo the number of lanes. Each lane adds its terms in order, then neighbouring lanes
 /// are added until one remains.
-fn chunk<V: Total>(terms: impl Terms<V>, lanes: usize, reading: Reading, totals: &mut [V]) -> V {
+fn chunk<V: Total, T: Terms<V>>(terms: T, lanes: usize, reading: Reading, totals: &mut [V]) -> V {
     // Lanes after the last one with a term would change nothing.
     let lanes = lanes.min(terms.len().next_power_of_two());
     let chunk = Chunk {
@@ -288,7 +290,7 @@ fn chunk<V: Total>(terms: impl Terms<V>, lanes: usize, reading: Reading, totals:
         reading,
     };
     // In the order of memory, it is the reading that takes the time.
-    if chunk.converts() && !reading.in_order {
+    if T::CONVERTED && !reading.in_order {
         dispatched_for_conversions(chunk)
     } else {
         dispatched(chunk)
@@ -300,13 +302,6 @@ struct Chunk<'a, V, T> {
     terms: T,
     totals: &'a mut [V],
     reading: Reading,
-}
-
-impl<V: Total, T: Terms<V>> Chunk<'_, V, T> {
-    /// Whether elements are converted to a longer type.
-    const fn converts(&self) -> bool {
-        size_of::<V>() > T::SIZE
-    }
 }
 
 impl<V: Total, T: Terms<V>> WithSimd for Chunk<'_, V, T> {
@@ -330,7 +325,7 @@ impl<V: Total, T: Terms<V>> WithSimd for Chunk<'_, V, T> {
             2 => sums_of_few::<V, T, S, 2>(simd, rows(terms, 0, lanes), prefetched, totals),
             4 => sums_of_few::<V, T, S, 4>(simd, rows(terms, 0, lanes), prefetched, totals),
             // For conversions, which take shorter vectors, there are too few registers.
-            8 if size_of::<V>() == T::SIZE => {
+            8 if !T::CONVERTED => {
                 sums_of_few::<V, T, S, 8>(simd, rows(terms, 0, lanes), prefetched, totals)
             }
             _ => None,
@@ -448,9 +443,6 @@ fn sums_of_few<V: Total, T: Terms<V>, S: Simd, const N: usize>(
 ) -> Option<usize> {
     let lanes = lanes::<S, V>();
     let block = lanes * lanes;
-    if lanes > MAX_LANES {
-        return None;
-    }
     let blocks = totals.len() / block;
     if blocks == 0 {
         return None;
@@ -475,7 +467,7 @@ fn sums_of_few<V: Total, T: Terms<V>, S: Simd, const N: usize>(
             }
             *vector = V::lanes(total);
         }
-        *sum = V::sums(simd, &all[..lanes])?;
+        *sum = V::sums(simd, all.get(..lanes)?)?;
     }
     Some(blocks * lanes)
 }

@@ -24,35 +24,26 @@ pub(super) trait Widen<V: InVectors>: Copy + Sync {
 #[inline(always)]
 fn one_by_one<V: InVectors, T: Widen<V>, S: Simd>(simd: S, elements: &[T]) -> V::Vector<S> {
     let mut vector: V::Lanes<S> = bytemuck::Zeroable::zeroed();
-    let numbers = V::numbers_mut::<S>(&mut vector);
+    let numbers: &mut [V] = bytemuck::cast_slice_mut(std::slice::from_mut(&mut vector));
     for (number, element) in numbers.iter_mut().zip(elements) {
         *number = element.widened();
     }
     V::load(simd, vector)
 }
 
-macro_rules! same {
-    ($($float:ident)*) => {$(
-        impl Widen<Self> for $float {
-            #[inline(always)]
-            fn widened(self) -> Self {
-                self
-            }
+impl<V: InVectors> Widen<V> for V {
+    #[inline(always)]
+    fn widened(self) -> V {
+        self
+    }
 
-            #[inline(always)]
-            fn vector<S: Simd>(
-                simd: S,
-                elements: &[Self],
-            ) -> <Self as InVectors>::Vector<S> {
-                <Self as InVectors>::load(simd, <Self as InVectors>::vectors::<S>(elements)[0])
-            }
-        }
-    )*};
+    #[inline(always)]
+    fn vector<S: Simd>(simd: S, elements: &[V]) -> V::Vector<S> {
+        V::load(simd, V::vectors::<S>(elements)[0])
+    }
 }
 
-same! { f32 f64 }
-
-macro_rules! one_by_one {
+macro_rules! integers {
     ($($integer:ident)*) => {$(
         impl Widen<f64> for $integer {
             #[inline(always)]
@@ -63,7 +54,7 @@ macro_rules! one_by_one {
     )*};
 }
 
-one_by_one! { i32 u32 i64 u64 }
+integers! { i32 u32 i64 u64 }
 
 impl Widen<f64> for f32 {
     #[inline(always)]
