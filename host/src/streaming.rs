@@ -99,6 +99,22 @@ impl<'out> Streaming<'out> {
         });
     }
 
+    /// Stores a vector of the instruction set `S`.
+    ///
+    /// # Panics
+    ///
+    /// If `S` has non-temporal stores and `out` is not aligned to its size.
+    #[inline(always)]
+    pub(crate) fn put<S: Simd, L: Pod>(&self, simd: S, out: &'out mut L, value: L) {
+        store(
+            simd,
+            self,
+            std::slice::from_mut(out),
+            #[inline(always)]
+            |_| value,
+        );
+    }
+
     /// Copies `from` to `out`, which has the same length.
     ///
     /// # Panics
@@ -164,7 +180,8 @@ impl<T: InVectors, F: Formula<T>, const N: usize> WithSimd for Fill<'_, '_, T, F
         let rows = first_vectors::<T, S, N>(self.rows.map(|row| &row[start..end]), lines.len());
         let ahead = AHEAD_BYTES / size_of::<T::Lanes<S>>();
         let [so_far] = first_vectors::<T, S, 1>([&self.so_far[start..end]], lines.len());
-        store::<S, _>(
+        store(
+            simd,
             self.stream,
             lines,
             #[inline(always)]
@@ -181,6 +198,7 @@ impl<T: InVectors, F: Formula<T>, const N: usize> WithSimd for Fill<'_, '_, T, F
 /// Stores `value(i)` in each vector `i` of the instruction set `S`.
 #[inline(always)]
 fn store<'out, S: Simd, L: Pod>(
+    _: S,
     _: &Streaming<'out>,
     out: &'out mut [L],
     value: impl Fn(usize) -> L,
@@ -201,7 +219,7 @@ fn store<'out, S: Simd, L: Pod>(
             out,
             value,
             #[inline(always)]
-            // SAFETY: pulp calls this for V3 only if the processor has AVX. `out` is aligned and
+            // SAFETY: a V3 exists only if the processor has AVX. `out` is aligned and
             // writable, as every reference is. Nobody observes that the store completes later: the
             // target is borrowed until `streamed`, which waits for it, has returned.
             |out, value| unsafe { std::arch::x86_64::_mm256_stream_si256(out, value) },

@@ -15,6 +15,7 @@ const PIECES_PER_PAIR: usize = 64;
 const MOST_PAIRS: usize = 7;
 
 /// The trial of one thread's share of the work.
+#[derive(Debug)]
 pub(crate) struct Trial {
     /// The second way wins a pair if its time is shorter than that of the first way times this.
     allowance: f64,

@@ -21,8 +21,9 @@
 //!   no end.
 //! - Fields with two axes are computed row by row or, if some rows of all levels fit in the cache,
 //!   level by level.
-//! - Results are written with ordinary stores, however large they are. Non-temporal stores move
-//!   fewer bytes, but are not faster (docs/tuning/stencil.md).
+//! - Results of passes of one step may be written by non-temporal stores, which move fewer bytes.
+//!   If rows are long and the fields too large for the cache, a trial tells whether they are faster
+//!   (docs/tuning/stencil.md).
 //!
 //! A point's operations are the update's, on the same numbers, however the pass is divided, so the
 //! bits equal those of the kernels.
@@ -33,6 +34,8 @@ use super::vectors::{Rows, Run, most_rows, windows_len};
 use crate::caches::{last_cache, last_cache_per_core, second_cache};
 use crate::elementwise::cpu::put_among;
 use crate::simd::dispatched;
+use crate::streaming::{Stores, Streaming, streamed};
+use crate::trial::Trial;
 use crate::{Boundary, Error, allocation, threads};
 use halo_stencil::{Layout, Place, PointUpdate, Reach, furthest, overwritten};
 use pulp::{Simd, WithSimd};
@@ -53,6 +56,13 @@ const NEAR: usize = 2;
 /// points that are computed twice cost more than the passes that are saved.
 const SHALLOW: usize = 6;
 
+/// Rows of fewer points are written with ordinary stores: the lines at their ends, which are
+/// written so in any case, are a large part of them.
+const LONG_ROW: usize = 1024;
+
+/// A trial of stores takes a small part of this many passes.
+const PASSES: usize = 256;
+
 /// The limits that determine how a pass is divided.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
@@ -67,6 +77,8 @@ pub(super) struct Limits {
     tile_bytes: usize,
     /// The number of points, counted once per step, for which another thread is worthwhile.
     points_per_thread: usize,
+    /// The stores for rows of this many points, and for inputs and outputs of this many bytes.
+    stores: fn(usize, usize) -> Stores,
 }
 
 impl Default for Limits {
@@ -80,7 +92,16 @@ impl Default for Limits {
             // cache is left to other programs.
             tile_bytes: second_cache().max(last_cache_per_core() / 2) / 2,
             points_per_thread: 1 << 14,
+            stores,
         }
+    }
+}
+
+/// The stores of a pass of one step, see [`Limits`].
+fn stores(row: usize, bytes: usize) -> Stores {
+    match row < LONG_ROW {
+        true => Stores::Ordinary,
+        false => Stores::of_iterated(bytes),
     }
 }
 
@@ -96,6 +117,8 @@ pub(super) struct Passes<T, const INPUTS: usize> {
     limits: Limits,
     /// The threads' scratch memory, one each, while no pass uses it. The contents are arbitrary.
     scratches: Mutex<Vec<Vec<T>>>,
+    /// Finds the faster stores for results that leave the cache before they are read.
+    trial: Mutex<Trial>,
 }
 
 /// How a tile gets the values beyond the ends of an axis.
@@ -303,6 +326,7 @@ impl<T: Number, const INPUTS: usize> Passes<T, INPUTS> {
             beyond,
             limits,
             scratches: Mutex::default(),
+            trial: Mutex::new(Trial::of(PASSES)),
         })
     }
 
@@ -312,9 +336,13 @@ impl<T: Number, const INPUTS: usize> Passes<T, INPUTS> {
         layout: Layout<T, INPUTS>,
         ends: &[[[Boundary; 2]; D]; INPUTS],
     ) -> Result<(), Error> {
-        let new = Self::new(layout, ends, self.limits)?;
-        let scratches = take(&mut self.scratches);
-        *self = Self { scratches, ..new };
+        let Self {
+            layout,
+            ends,
+            beyond,
+            ..
+        } = Self::new(layout, ends, self.limits)?;
+        (self.layout, self.ends, self.beyond) = (layout, ends, beyond);
         Ok(())
     }
 
@@ -367,6 +395,17 @@ impl<T: Number, const INPUTS: usize> Passes<T, INPUTS> {
             windows: windows_len::<T, U, INPUTS, OUTPUTS>(self.layout.extents[0] as usize),
             ..Cut::new(geometry, depth, tile, OUTPUTS, &self.limits)
         }
+    }
+
+    /// Whether non-temporal stores may be faster: the results leave the cache before they are read,
+    /// and the lines that are overwritten are not read.
+    fn may_stream<U, const OUTPUTS: usize>(&self, depth: usize) -> bool
+    where
+        U: PointUpdate<T, INPUTS, OUTPUTS>,
+    {
+        let [nx, ny, nz] = self.layout.extents.map(|extent| extent as usize);
+        let bytes = (INPUTS + OUTPUTS) * nx * ny * nz * size_of::<T>();
+        depth == 1 && !U::OVER_PAST && (self.limits.stores)(nx, bytes) == Stores::Streaming
     }
 
     /// The division of passes of `depth` steps, where `depth` comes from [`Self::depth`].
@@ -477,13 +516,13 @@ impl<T: Number, const INPUTS: usize> Passes<T, INPUTS> {
 /// Runs a pass of `depth` steps, where `depth` comes from [`Passes::depth`]. All fields have the
 /// layout's points, except that inputs are empty if outputs are written over them. The `given`
 /// points have their values after all steps but the last.
-pub(super) fn pass<T, U, const INPUTS: usize, const OUTPUTS: usize>(
+pub(super) fn pass<'out, T, U, const INPUTS: usize, const OUTPUTS: usize>(
     passes: &Passes<T, INPUTS>,
     update: U,
     depth: usize,
     given: &[Given<'_, T>],
     inputs: [&[T]; INPUTS],
-    outputs: [&mut [T]; OUTPUTS],
+    outputs: [&'out mut [T]; OUTPUTS],
 ) -> Result<(), Error>
 where
     T: Number,
@@ -495,28 +534,43 @@ where
         .into_iter()
         .map(|piece| Mutex::new(Some(piece)))
         .collect();
-    threads::share(cut.threads, pieces.len(), |mine| {
-        let scratches = || scratches.lock().unwrap_or_else(PoisonError::into_inner);
-        // There is one for each thread, if threads need any.
-        let mut scratch = scratches().pop().unwrap_or_default();
-        for piece in mine {
-            // Each piece is taken once.
-            let mut piece = pieces[piece].lock().unwrap_or_else(PoisonError::into_inner);
-            let Some(piece) = piece.take() else { continue };
-            dispatched(Work {
-                passes,
-                cut: &cut,
-                update,
-                given,
-                inputs,
-                piece,
-                scratch: &mut scratch,
-            });
-        }
-        if !scratch.is_empty() {
-            scratches().push(scratch);
-        }
-    });
+    let run = |streaming: bool| {
+        threads::share(cut.threads, pieces.len(), |mine| {
+            let scratches = || scratches.lock().unwrap_or_else(PoisonError::into_inner);
+            // There is one for each thread, if threads need any.
+            let mut scratch = scratches().pop().unwrap_or_default();
+            for piece in mine {
+                // Each piece is taken once.
+                let mut piece = pieces[piece].lock().unwrap_or_else(PoisonError::into_inner);
+                let Some(piece) = piece.take() else { continue };
+                let work = |stream: Option<&Streaming<'out>>| {
+                    dispatched(Work {
+                        passes,
+                        cut: &cut,
+                        update,
+                        given,
+                        inputs,
+                        piece,
+                        scratch: &mut scratch,
+                        stream,
+                    });
+                };
+                match streaming {
+                    true => streamed(|stream| work(Some(stream))),
+                    false => work(None),
+                }
+            }
+            if !scratch.is_empty() {
+                scratches().push(scratch);
+            }
+        });
+    };
+    let may_stream = passes.may_stream::<U, OUTPUTS>(depth);
+    // Another pass that runs now takes no part in the trial.
+    match passes.trial.try_lock() {
+        Ok(mut trial) if may_stream => trial.run(run),
+        _ => run(false),
+    }
     let lent = scratches
         .into_inner()
         .unwrap_or_else(PoisonError::into_inner);
@@ -607,6 +661,8 @@ struct Work<'s, 'out, T, U, const INPUTS: usize, const OUTPUTS: usize> {
     inputs: [&'s [T]; INPUTS],
     piece: Piece<'out, T, OUTPUTS>,
     scratch: &'s mut [T],
+    /// For non-temporal stores.
+    stream: Option<&'s Streaming<'out>>,
 }
 
 impl<T, U, const INPUTS: usize, const OUTPUTS: usize> WithSimd
@@ -627,6 +683,7 @@ where
             inputs,
             mut piece,
             scratch,
+            stream,
         } = self;
         let Geometry {
             extents: [nx, rows, planes],
@@ -685,7 +742,8 @@ where
                     plane,
                 };
                 if level == cut.depth {
-                    at.compute(piece.outputs.each_mut().map(Planes::next), windows);
+                    let out = piece.outputs.each_mut().map(Planes::next);
+                    at.compute(out, windows, stream);
                     continue;
                 }
                 let slot = plane.rem_euclid(cut.geometry.kept() as i32) as usize;
@@ -695,7 +753,7 @@ where
                     let plane = &mut field[slot * cut.plane..][..cut.plane];
                     &mut plane[(rows.start - first_row) as usize * nx..][..rows.len() * nx]
                 });
-                at.compute(out.each_mut().map(|out| &mut **out), windows);
+                at.compute(out.each_mut().map(|out| &mut **out), windows, None);
                 for given in given {
                     let out = &mut *out[given.output];
                     given.put(&cut.geometry, level, (rows.clone(), plane), out);
@@ -823,10 +881,14 @@ struct Plane<'a, S, T, U, const INPUTS: usize> {
 }
 
 impl<S: Simd, T: Number, U, const INPUTS: usize> Plane<'_, S, T, U, INPUTS> {
-    /// Computes the rows in runs of consecutive rows.
+    /// Computes the rows in runs of consecutive rows, by non-temporal stores if there is a `stream`.
     #[inline(always)]
-    fn compute<const OUTPUTS: usize>(&self, mut out: [&mut [T]; OUTPUTS], windows: &mut [T])
-    where
+    fn compute<'out, const OUTPUTS: usize>(
+        &self,
+        mut out: [&'out mut [T]; OUTPUTS],
+        windows: &mut [T],
+        stream: Option<&Streaming<'out>>,
+    ) where
         U: PointUpdate<T, INPUTS, OUTPUTS>,
     {
         let Self {
@@ -865,7 +927,7 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Plane<'_, S, T, U, INPUTS> {
                 layout: &level.passes.layout,
                 rows: &found,
             };
-            run.compute(now, windows);
+            run.compute(now, windows, stream);
             j += count as i32;
         }
     }
@@ -1056,6 +1118,7 @@ mod tests {
                 // All threads, or a single one: then passes over small fields take several steps
                 // too.
                 points_per_thread: [1 << 8, 1 << 20, 1 << 20][below(3)],
+                stores: [stores, |_, _| Stores::Streaming][below(2)],
             };
             let steps = [1, 2, 3, 5, 7, 11, 17][below(7)];
             let is_several = match case % 4 {
@@ -1121,17 +1184,38 @@ mod tests {
         }
     }
 
-    /// A step in vectors of `simd`.
+    /// A step in vectors of `simd`, by ordinary stores and, where the past is kept, by non-temporal
+    /// ones.
     fn wide<T: Number, S: Simd, const OVER: bool>(
         simd: S,
         passes: &Passes<T, 2>,
-        [now, past]: &[Vec<T>; 2],
+        fields: &[Vec<T>; 2],
     ) -> Vec<T> {
-        let mut out = past.clone();
+        let mut out = fields[1].clone();
+        wide_into::<T, S, OVER>(simd, passes, fields, &mut out, None);
+        if !OVER {
+            let mut streamed_out = vec![T::from(f32::NAN); out.len()];
+            streamed(|stream| {
+                let stream = Some(stream);
+                wide_into::<T, S, OVER>(simd, passes, fields, &mut streamed_out, stream);
+            });
+            let bytes = |values| bytemuck::cast_slice::<T, u8>(values);
+            assert!(bytes(&streamed_out[..]) == bytes(&out));
+        }
+        out
+    }
+
+    fn wide_into<'out, T: Number, S: Simd, const OVER: bool>(
+        simd: S,
+        passes: &Passes<T, 2>,
+        [now, past]: &[Vec<T>; 2],
+        out: &'out mut [T],
+        stream: Option<&Streaming<'out>>,
+    ) {
         let mut cut = passes.cut::<Wide<OVER>, 1>(1);
         cut.threads = 1;
         let mut scratch = passes.lend(&cut).unwrap().pop().unwrap_or_default();
-        for piece in pieces(&cut, [&mut out]) {
+        for piece in pieces(&cut, [out]) {
             simd.vectorize(Work {
                 passes,
                 cut: &cut,
@@ -1140,9 +1224,9 @@ mod tests {
                 inputs: [now, if OVER { &[] } else { past }],
                 piece,
                 scratch: &mut scratch,
+                stream,
             });
         }
-        out
     }
 
     fn wide_in_all_vectors<T: Number>(next: &mut impl FnMut() -> usize, extents: [usize; 3]) {
@@ -1198,7 +1282,7 @@ mod tests {
     #[test]
     fn vectors_of_all_lengths_have_the_same_bits() {
         let mut next = numbers();
-        for nx in [1, 3, 4, 7, 8, 12, 16, 17, 20, 32, 33, 45, 64, 100] {
+        for nx in [1, 3, 4, 7, 8, 12, 16, 17, 20, 32, 33, 45, 64, 100, 150, 181] {
             for ny in [1, 2, 19, 40] {
                 wide_in_all_vectors::<f32>(&mut next, [nx, ny, 1]);
                 wide_in_all_vectors::<f64>(&mut next, [nx, ny, 1]);

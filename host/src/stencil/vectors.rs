@@ -12,13 +12,17 @@
 #![forbid(unsafe_code)]
 
 use super::number::Number;
+use crate::caches::LINE_BYTES;
 use crate::pages::{elements_per_prefetch, prefetch, prefetch_next_page};
 use crate::simd::{InVectors, before_aligned, lanes};
+use crate::streaming::{Streaming, before_line};
 use halo_stencil::{
     Layout, MAX_BOX, MAX_RADIUS, Neighbourhood, Place, PointUpdate, Reach, furthest, overwritten,
 };
 use pulp::{Simd, WithSimd};
 use std::marker::PhantomData;
+use std::mem::take;
+use std::ops::Range;
 
 /// Rows along an axis: those on either side and the point's own.
 const ALONG: usize = 2 * MAX_RADIUS + 1;
@@ -177,6 +181,18 @@ where
     U::OVER_PAST || furthest(&U::REACH, 0) > SHORT
 }
 
+/// The number of points at each end of a row that are computed one by one.
+const fn margin<T, U, const INPUTS: usize, const OUTPUTS: usize>() -> usize
+where
+    T: Number,
+    U: PointUpdate<T, INPUTS, OUTPUTS>,
+{
+    match in_windows::<T, U, INPUTS, OUTPUTS>() {
+        true => 0,
+        false => furthest(&U::REACH, 0),
+    }
+}
+
 /// The radii, within a plane and along the slowest axis, of the rows in which a field is read along
 /// x.
 const fn rows_along_x(reach: Reach, dimensions: usize) -> [usize; 2] {
@@ -304,23 +320,30 @@ pub(super) struct Run<'s, 'r, S, T, U, const INPUTS: usize> {
 }
 
 impl<S: Simd, T: Number, U, const INPUTS: usize> Run<'_, '_, S, T, U, INPUTS> {
-    /// Computes the rows `out`, at most [`most_rows`]. `windows` has [`windows_len`] elements.
+    /// Computes the rows `out`, at most [`most_rows`]. `windows` has [`windows_len`] elements. With
+    /// `stream`, whole cache lines are written by non-temporal stores, unless past fields are
+    /// overwritten.
     ///
     /// The work is a function of its own: inlined into the loops around it, the loop over vectors
     /// would not keep its constants in registers.
     #[inline(always)]
-    pub(super) fn compute<const OUTPUTS: usize>(&self, out: [&mut [T]; OUTPUTS], windows: &mut [T])
-    where
+    pub(super) fn compute<'out, const OUTPUTS: usize>(
+        &self,
+        out: [&'out mut [T]; OUTPUTS],
+        windows: &mut [T],
+        stream: Option<&Streaming<'out>>,
+    ) where
         U: PointUpdate<T, INPUTS, OUTPUTS>,
     {
-        struct Compute<'c, 's, 'r, S, T, U, const INPUTS: usize, const OUTPUTS: usize> {
+        struct Compute<'c, 's, 'r, 'out, S, T, U, const INPUTS: usize, const OUTPUTS: usize> {
             run: &'c Run<'s, 'r, S, T, U, INPUTS>,
-            out: [&'c mut [T]; OUTPUTS],
+            out: [&'out mut [T]; OUTPUTS],
             windows: &'c mut [T],
+            stream: Option<&'c Streaming<'out>>,
         }
 
         impl<S, T, U, const INPUTS: usize, const OUTPUTS: usize> WithSimd
-            for Compute<'_, '_, '_, S, T, U, INPUTS, OUTPUTS>
+            for Compute<'_, '_, '_, '_, S, T, U, INPUTS, OUTPUTS>
         where
             S: Simd,
             T: Number,
@@ -330,7 +353,7 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Run<'_, '_, S, T, U, INPUTS> {
 
             #[inline(always)]
             fn with_simd<V: Simd>(self, _: V) {
-                self.run.inlined(self.out, self.windows);
+                self.run.inlined(self.out, self.windows, self.stream);
             }
         }
 
@@ -338,19 +361,25 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Run<'_, '_, S, T, U, INPUTS> {
             run: self,
             out,
             windows,
+            stream,
         });
     }
 
     /// As [`compute`](Self::compute).
     #[inline(always)]
-    fn inlined<const OUTPUTS: usize>(&self, mut out: [&mut [T]; OUTPUTS], windows: &mut [T])
-    where
+    fn inlined<'out, const OUTPUTS: usize>(
+        &self,
+        mut out: [&'out mut [T]; OUTPUTS],
+        windows: &mut [T],
+        stream: Option<&Streaming<'out>>,
+    ) where
         U: PointUpdate<T, INPUTS, OUTPUTS>,
     {
         let radius = const { furthest(&U::REACH, 0) };
         let (lanes, nx) = (lanes::<S, T>(), self.layout.extents[0] as usize);
         let len = out[0].len();
-        let is_short = match const { in_windows::<T, U, INPUTS, OUTPUTS>() } {
+        let windowed = const { in_windows::<T, U, INPUTS, OUTPUTS>() };
+        let is_short = match windowed {
             true => nx < lanes,
             false => nx <= 2 * radius || len < lanes + 2 * radius,
         };
@@ -362,28 +391,19 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Run<'_, '_, S, T, U, INPUTS> {
             }
             return;
         }
-        let found = |first, count, windows| Found::<T, U, INPUTS, OUTPUTS> {
+        if windowed {
+            self.fill(len / nx, windows);
+        }
+        let margin = const { margin::<T, U, INPUTS, OUTPUTS>() };
+        let found = Found::<T, U, INPUTS, OUTPUTS> {
             rows: self.rows,
-            first,
-            count,
+            first: margin,
+            count: len - 2 * margin,
             windows,
             window: len / nx * (nx + 2 * radius),
             update: PhantomData,
         };
-        if const { in_windows::<T, U, INPUTS, OUTPUTS>() } {
-            self.fill(len / nx, windows);
-            self.stretches(&found(0, len, windows), nx, &mut out);
-            return;
-        }
-        let inner = len - 2 * radius;
-        let mut inner_out = out.each_mut().map(|out| &mut out[radius..][..inner]);
-        self.stretches(&found(radius, inner, &[]), inner, &mut inner_out);
-        // The outer loop is over columns: what lies beside a column is then found once for all rows.
-        for i in (0..radius).chain(nx - radius..nx) {
-            for first in (0..len).step_by(nx) {
-                self.put_point(&mut out, [first, i]);
-            }
-        }
+        self.stretches(&found, out, stream);
     }
 
     /// Computes point `i` of the row that begins with element `first`.
@@ -456,19 +476,19 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Run<'_, '_, S, T, U, INPUTS> {
         }
     }
 
-    /// Computes `count` points at a time, at least one vector. If the update reads few values, they
-    /// are first looked up, once for all points.
+    /// Computes all points. If the update reads few values, they are first looked up, once for all
+    /// points.
     #[inline(always)]
-    fn stretches<const OUTPUTS: usize>(
+    fn stretches<'out, const OUTPUTS: usize>(
         &self,
         found: &Found<'_, '_, T, U, INPUTS, OUTPUTS>,
-        count: usize,
-        out: &mut [&mut [T]; OUTPUTS],
+        out: [&'out mut [T]; OUTPUTS],
+        stream: Option<&Streaming<'out>>,
     ) where
         U: PointUpdate<T, INPUTS, OUTPUTS>,
     {
         if const { all_values(&U::REACH, U::DIMENSIONS) > MOST } {
-            self.each_stretch(found, count, out);
+            self.each_stretch(found, out, stream);
             return;
         }
         macro_rules! values {
@@ -492,25 +512,151 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Run<'_, '_, S, T, U, INPUTS> {
                 rows: &values,
                 update: PhantomData,
             },
-            count,
             out,
+            stream,
         );
     }
 
-    /// Computes `count` points at a time.
+    /// Computes all points, in stretches of at least one vector.
     #[inline(always)]
-    fn each_stretch<V, const OUTPUTS: usize>(
+    fn each_stretch<'out, V, const OUTPUTS: usize>(
         &self,
         values: &V,
-        count: usize,
-        out: &mut [&mut [T]; OUTPUTS],
+        mut out: [&'out mut [T]; OUTPUTS],
+        stream: Option<&Streaming<'out>>,
     ) where
         V: Values<T>,
         U: PointUpdate<T, INPUTS, OUTPUTS>,
     {
-        let margin = 2 * const { furthest(&U::REACH, 0) };
-        for (number, first) in (0..out[0].len()).step_by(count).enumerate() {
-            self.stretch(values, [first, first + number * margin], count, out);
+        let margin = const { margin::<T, U, INPUTS, OUTPUTS>() };
+        let nx = self.layout.extents[0] as usize;
+        if let Some(stream) = stream
+            && !U::OVER_PAST
+            && nx >= lanes::<S, T>() + 2 * margin
+        {
+            self.stream_rows(values, out, stream);
+            return;
+        }
+        let inner = out[0].len() - 2 * margin;
+        let count = match const { in_windows::<T, U, INPUTS, OUTPUTS>() } {
+            true => nx,
+            // The ends of rows are computed again.
+            false => inner,
+        };
+        let mut inner_out = out.each_mut().map(|out| &mut out[margin..][..inner]);
+        for (row, first) in (0..inner).step_by(count).enumerate() {
+            let at = [first, first + row * self.beyond::<OUTPUTS>()];
+            self.stretch(values, at, count, &mut inner_out);
+        }
+        self.put_ends(&mut out);
+    }
+
+    /// The number of values beyond the ends of each row.
+    #[inline(always)]
+    fn beyond<const OUTPUTS: usize>(&self) -> usize
+    where
+        U: PointUpdate<T, INPUTS, OUTPUTS>,
+    {
+        match const { in_windows::<T, U, INPUTS, OUTPUTS>() } {
+            true => 2 * const { furthest(&U::REACH, 0) },
+            false => 0,
+        }
+    }
+
+    /// Computes the points at the ends of rows that are computed one by one.
+    #[inline(always)]
+    fn put_ends<const OUTPUTS: usize>(&self, out: &mut [&mut [T]; OUTPUTS])
+    where
+        U: PointUpdate<T, INPUTS, OUTPUTS>,
+    {
+        let margin = const { margin::<T, U, INPUTS, OUTPUTS>() };
+        let nx = self.layout.extents[0] as usize;
+        // The outer loop is over columns: what lies beside a column is then found once for all rows.
+        for i in (0..margin).chain(nx - margin..nx) {
+            for first in (0..out[0].len()).step_by(nx) {
+                self.put_point(out, [first, i]);
+            }
+        }
+    }
+
+    /// As [`each_stretch`](Self::each_stretch), by non-temporal stores except near the ends of rows.
+    #[inline(always)]
+    fn stream_rows<'out, V, const OUTPUTS: usize>(
+        &self,
+        values: &V,
+        mut out: [&'out mut [T]; OUTPUTS],
+        stream: &Streaming<'out>,
+    ) where
+        V: Values<T>,
+        U: PointUpdate<T, INPUTS, OUTPUTS>,
+    {
+        let margin = const { margin::<T, U, INPUTS, OUTPUTS>() };
+        let nx = self.layout.extents[0] as usize;
+        let (inner, count) = (out[0].len() - 2 * margin, nx - 2 * margin);
+        let mut inner_out = out.each_mut().map(|out| &mut out[margin..][..inner]);
+        for (row, first) in (0..inner).step_by(nx).enumerate() {
+            let lines = whole_lines::<S, T>(&inner_out, first, count);
+            for part in [0..lines.start, lines.end..count] {
+                if !part.is_empty() {
+                    let first = first + part.start;
+                    let at = [first, first + row * self.beyond::<OUTPUTS>()];
+                    self.stretch(values, at, part.len(), &mut inner_out);
+                }
+            }
+        }
+        self.put_ends(&mut out);
+        let mut out = out.map(|out| &mut out[margin..][..inner]);
+        // The number of elements that were taken from the start of `out`.
+        let mut before = 0;
+        for (row, first) in (0..inner).step_by(nx).enumerate() {
+            let lines = whole_lines::<S, T>(&out, first - before, count);
+            let mut now: [&'out mut [T]; OUTPUTS] = std::array::from_fn(|_| &mut [][..]);
+            for (out, now) in out.iter_mut().zip(&mut now) {
+                let (_, later) = take(out).split_at_mut(first - before + lines.start);
+                (*now, *out) = later.split_at_mut(lines.len());
+            }
+            before = first + lines.end;
+            let first = first + lines.start;
+            let at = [first, first + row * self.beyond::<OUTPUTS>()];
+            self.stream(values, at, now, stream);
+        }
+    }
+
+    /// Computes `out`, a multiple of two vectors, by non-temporal stores.
+    #[inline(always)]
+    fn stream<'out, V, const OUTPUTS: usize>(
+        &self,
+        values: &V,
+        [first, first_x]: [usize; 2],
+        out: [&'out mut [T]; OUTPUTS],
+        stream: &Streaming<'out>,
+    ) where
+        V: Values<T>,
+        U: PointUpdate<T, INPUTS, OUTPUTS>,
+    {
+        let (lanes, end) = (lanes::<S, T>(), out[0].len());
+        // No past field is overwritten, so results do not depend on the outputs.
+        let no_past: [&mut [T]; OUTPUTS] = std::array::from_fn(|_| &mut [][..]);
+        let mut vectors = out.map(|out| T::vectors_mut::<S>(out).iter_mut());
+        let mut i = 0;
+        while i < end {
+            self.prefetch_page(values, first + i);
+            let page_end = end.min(i + elements_per_prefetch::<T>());
+            while i < page_end {
+                let next = i + lanes;
+                self.prefetch(values, first + i + AHEAD, &no_past);
+                self.prefetch(values, first + next + AHEAD, &no_past);
+                let results = self.vector(values, [first + i, first_x + i], &no_past);
+                let results_next = self.vector(values, [first + next, first_x + next], &no_past);
+                for results in [results, results_next] {
+                    for (vectors, result) in vectors.iter_mut().zip(results) {
+                        if let Some(vector) = vectors.next() {
+                            stream.put(self.simd, vector, T::lanes(result));
+                        }
+                    }
+                }
+                i += 2 * lanes;
+            }
         }
     }
 
@@ -541,7 +687,10 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Run<'_, '_, S, T, U, INPUTS> {
         let tail = (!left.is_multiple_of(lanes)).then(|| results(count - lanes));
         let mut i = begin;
         while i < end {
-            self.prefetch_page(values, first + i, out);
+            for out in &*out {
+                prefetch_next_page(out, first + i);
+            }
+            self.prefetch_page(values, first + i);
             let page_end = end.min(i + elements_per_prefetch::<T>());
             while i < page_end {
                 let next = i + lanes;
@@ -561,20 +710,13 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Run<'_, '_, S, T, U, INPUTS> {
         }
     }
 
-    /// Prefetches a cache line from the next page of each field.
+    /// Prefetches a cache line from the next page of each field that is read.
     #[inline(always)]
-    fn prefetch_page<V, const OUTPUTS: usize>(
-        &self,
-        values: &V,
-        at: usize,
-        out: &[&mut [T]; OUTPUTS],
-    ) where
+    fn prefetch_page<V, const OUTPUTS: usize>(&self, values: &V, at: usize)
+    where
         V: Values<T>,
         U: PointUpdate<T, INPUTS, OUTPUTS>,
     {
-        for out in out {
-            prefetch_next_page(out, at);
-        }
         for (field, reach) in U::REACH.iter().enumerate() {
             if overwritten::<T, U, INPUTS, OUTPUTS>(field).is_some() {
                 continue;
@@ -731,6 +873,26 @@ where
     fn wide(&self, field: usize, dj: isize, ds: isize) -> &[T] {
         self.at(field, [1, dj, ds])
     }
+}
+
+/// The cache lines for non-temporal stores among `count` elements from `first` on: whole pairs of
+/// vectors, between at least a line for ordinary stores on either side. None if the outputs' lines
+/// begin at different elements.
+#[inline(always)]
+fn whole_lines<S: Simd, T: InVectors>(
+    out: &[&mut [T]],
+    first: usize,
+    count: usize,
+) -> Range<usize> {
+    let line = LINE_BYTES / size_of::<T>();
+    let begins = |out: &[T]| before_line(&out[first..]);
+    let before = begins(out[0]);
+    let start = before + line;
+    let pairs = count.saturating_sub(start + line) / (2 * lanes::<S, T>());
+    if pairs == 0 || out.iter().any(|out| begins(out) != before) {
+        return count..count;
+    }
+    start..start + pairs * 2 * lanes::<S, T>()
 }
 
 /// Writes a vector to each output.
