@@ -311,6 +311,7 @@ impl<'r, T: Number, const INPUTS: usize> Rows<'r, T, INPUTS> {
 }
 
 /// Rows that are computed together.
+#[derive(Clone, Copy)]
 pub(super) struct Run<'s, 'r, S, T, U, const INPUTS: usize> {
     pub(super) simd: S,
     pub(super) update: U,
@@ -353,7 +354,14 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Run<'_, '_, S, T, U, INPUTS> {
 
             #[inline(always)]
             fn with_simd<V: Simd>(self, _: V) {
-                self.run.inlined(self.out, self.windows, self.stream);
+                // No store can change the copy, so the loop over vectors keeps its constants in
+                // registers. Where there are windows, they would not all fit.
+                let copy = *self.run;
+                let run = match const { in_windows::<T, U, INPUTS, OUTPUTS>() } {
+                    true => self.run,
+                    false => &copy,
+                };
+                run.inlined(self.out, self.windows, self.stream);
             }
         }
 
@@ -645,7 +653,6 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Run<'_, '_, S, T, U, INPUTS> {
             while i < page_end {
                 let next = i + lanes;
                 self.prefetch(values, first + i + AHEAD, &no_past);
-                self.prefetch(values, first + next + AHEAD, &no_past);
                 let results = self.vector(values, [first + i, first_x + i], &no_past);
                 let results_next = self.vector(values, [first + next, first_x + next], &no_past);
                 for results in [results, results_next] {
@@ -695,7 +702,6 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Run<'_, '_, S, T, U, INPUTS> {
             while i < page_end {
                 let next = i + lanes;
                 self.prefetch(values, first + i + AHEAD, out);
-                self.prefetch(values, first + next + AHEAD, out);
                 let results = self.vector(values, [first + i, first_x + i], out);
                 let results_next = self.vector(values, [first + next, first_x + next], out);
                 put::<S, T, OUTPUTS>(out, first + i, results);
@@ -729,7 +735,8 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Run<'_, '_, S, T, U, INPUTS> {
         }
     }
 
-    /// Prefetches the values at element `at` that no earlier row or plane has read.
+    /// Prefetches the values of two vectors, from element `at` on, that no earlier row or plane has
+    /// read.
     #[inline(always)]
     fn prefetch<V, const OUTPUTS: usize>(&self, values: &V, at: usize, out: &[&mut [T]; OUTPUTS])
     where
@@ -743,6 +750,11 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Run<'_, '_, S, T, U, INPUTS> {
                 None => values.row(field, 0, furthest as isize),
             };
             prefetch(row, at);
+            // Shorter vectors share a line, most of the time.
+            let lanes = lanes::<S, T>();
+            if lanes * size_of::<T>() >= LINE_BYTES {
+                prefetch(row, at + lanes);
+            }
         }
     }
 
