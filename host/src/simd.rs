@@ -11,8 +11,10 @@
 use crate::pages::{elements_per_prefetch, prefetch_next_page};
 use bytemuck::Pod;
 use pulp::{Arch, Simd, WithSimd};
+use std::hint::black_box;
 use std::ops::{Add, Div, Mul, Neg, Range, RangeInclusive, Sub};
 use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 #[cfg(target_arch = "x86_64")]
 use {
     pulp::x86::{V3, V4},
@@ -87,6 +89,33 @@ fn is_zen4() -> bool {
     })
 }
 
+/// Whether a product with a subnormal result takes much longer than another, by a short measurement.
+/// Processors of Intel need some 150 cycles for one, a Zen at most twice the usual time.
+pub(crate) fn subnormals_are_slow() -> bool {
+    static ARE_SLOW: OnceLock<bool> = OnceLock::new();
+
+    /// The time of some products.
+    fn products(of: f64) -> Duration {
+        let start = Instant::now();
+        for _ in 0..256 {
+            black_box(black_box(of) * 0.25);
+        }
+        start.elapsed()
+    }
+
+    *ARE_SLOW.get_or_init(|| {
+        // The least of several times: other programs may interrupt a measurement.
+        let mut least = [Duration::MAX; 2];
+        for _ in 0..5 {
+            for (least, of) in least.iter_mut().zip([1.0, f64::MIN_POSITIVE]) {
+                *least = products(of).min(*least);
+            }
+        }
+        let [normal, subnormal] = least;
+        subnormal > 4 * normal
+    })
+}
+
 /// Calls `work` on a processor without the vectors that the ports are compiled for.
 #[cfg(all(any(halo_vectors = "v3", halo_vectors = "v4"), not(halo_here_only)))]
 fn without_vectors<W: WithSimd>(work: W) -> W::Output {
@@ -150,9 +179,9 @@ pub trait Value:
 
     /// `self / 4`, rounded once.
     ///
-    /// A product with a subnormal result takes a hundred cycles or more, and values are subnormal
-    /// at the edge of anything that spreads into zeros. The vector version avoids the product
-    /// there.
+    /// The vector version avoids products with subnormal results. They may be
+    /// [slow](subnormals_are_slow), and values are subnormal at the edge of anything that spreads
+    /// into zeros.
     #[must_use]
     fn quarter(self) -> Self;
 }
@@ -966,7 +995,7 @@ fn sums_f64<S: Simd>(_simd: S, _vectors: &[S::f64s]) -> Option<S::f64s> {
             // With a factor that the compiler does not know, it makes no horizontal additions. On a
             // Zen 4 those take twice as long, and conversions run beside multiplications but not
             // beside additions.
-            let one = avx._mm256_set1_pd(std::hint::black_box(1.0));
+            let one = avx._mm256_set1_pd(black_box(1.0));
             let sum = |x, y| simd.fma._mm256_fmadd_pd(x, one, y);
             let mut all_of = [avx._mm256_setzero_pd(); 4];
             for (vector, all) in all_of.iter_mut().zip(all) {

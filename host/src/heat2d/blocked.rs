@@ -82,6 +82,8 @@ pub(super) struct Cut {
     pub(super) columns: usize,
     /// Whether the new plate is written by non-temporal stores.
     pub(super) streaming: bool,
+    /// Whether products with subnormal results are avoided.
+    pub(super) subnormals_are_slow: bool,
 }
 
 impl Cut {
@@ -169,6 +171,7 @@ impl<T: Temperature> Rows<'_, T> {
             setup,
             old,
             depth: cut.depth,
+            subnormals_are_slow: cut.subnormals_are_slow,
             rows: first..first + new.len() / nx,
             columns,
             read,
@@ -185,6 +188,7 @@ struct Tile<'a, 'out, T> {
     setup: &'a Setup<'a, T>,
     old: &'a [T],
     depth: usize,
+    subnormals_are_slow: bool,
     /// The rows and columns of the new plate that it writes.
     rows: Range<usize>,
     columns: Range<usize>,
@@ -202,11 +206,14 @@ impl<T: Temperature> WithSimd for Tile<'_, '_, T> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        match (self.setup.source, self.setup.ratio) {
-            (None, None) => self.iterate::<S, _, false>(simd, Jacobi),
-            (Some(_), None) => self.iterate::<S, _, true>(simd, Jacobi),
-            (None, Some(ratio)) => self.iterate::<S, _, false>(simd, Step { ratio }),
-            (Some(_), Some(ratio)) => self.iterate::<S, _, true>(simd, Step { ratio }),
+        let Setup { source, ratio, .. } = self.setup;
+        match (source, *ratio, self.subnormals_are_slow) {
+            (None, None, false) => self.iterate::<S, _, false>(simd, Jacobi::<false>),
+            (None, None, true) => self.iterate::<S, _, false>(simd, Jacobi::<true>),
+            (Some(_), None, false) => self.iterate::<S, _, true>(simd, Jacobi::<false>),
+            (Some(_), None, true) => self.iterate::<S, _, true>(simd, Jacobi::<true>),
+            (None, Some(ratio), _) => self.iterate::<S, _, false>(simd, Step { ratio }),
+            (Some(_), Some(ratio), _) => self.iterate::<S, _, true>(simd, Step { ratio }),
         }
     }
 }
@@ -641,14 +648,18 @@ trait Update<T>: Copy {
     fn of<V: Value>(&self, splat: impl Fn(T) -> V, here: V, sum: V) -> V;
 }
 
-/// A Jacobi iteration: the mean of the neighbours.
+/// A Jacobi iteration: the mean of the neighbours, without products with subnormal results if those
+/// are slow.
 #[derive(Clone, Copy)]
-struct Jacobi;
+struct Jacobi<const SUBNORMALS_ARE_SLOW: bool>;
 
-impl<T> Update<T> for Jacobi {
+impl<T: From<f32>, const SUBNORMALS_ARE_SLOW: bool> Update<T> for Jacobi<SUBNORMALS_ARE_SLOW> {
     #[inline(always)]
-    fn of<V: Value>(&self, _: impl Fn(T) -> V, _: V, sum: V) -> V {
-        sum.quarter()
+    fn of<V: Value>(&self, splat: impl Fn(T) -> V, _: V, sum: V) -> V {
+        match SUBNORMALS_ARE_SLOW {
+            true => sum.quarter(),
+            false => sum * splat(T::from(0.25)),
+        }
     }
 }
 
