@@ -2,7 +2,9 @@
 //! Scott's reaction of two substances (Pearson, "Complex patterns in a simple system", Science
 //! 261 (1993)). Both planes are periodic.
 
-use halo_gpu::stencil::{Compiled, Neighbourhood, Number, PointUpdate, Reach, Real, Stencil};
+use halo_gpu::stencil::{
+    Compiled, Neighbourhood, Number, PointUpdate, Reach, Real, Stencil, Value as _,
+};
 use halo_gpu::{Grid2, Shape2};
 
 use super::steps::{self, Textbook};
@@ -13,7 +15,8 @@ use crate::row::Row;
 /// Steps before fields are compared.
 const CHECKED: usize = 20;
 
-/// A step of heat in time: u + r (((W + E) + (S + N)) - 4 u).
+/// A step of heat in time: u + r (((W + E) + (S + N)) - 4 u), with fused multiply-adds, as compilers
+/// of C++ use them.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct FivePoints<T> {
@@ -21,7 +24,7 @@ pub struct FivePoints<T> {
 }
 
 /// A step of the reaction: `∂u/∂t = 2D ∇²u - u v² + F (1 - u)`,
-/// `∂v/∂t = D ∇²v + u v² - (F + k) v`.
+/// `∂v/∂t = D ∇²v + u v² - (F + k) v`, with fused multiply-adds.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct GrayScott<T> {
@@ -38,7 +41,8 @@ impl<T: Real> PointUpdate<T, 1, 1> for FivePoints<T> {
     fn update<N: Neighbourhood<T>>(&self, n: &N) -> [N::Value; 1] {
         let u = n.at::<0, 0, 0, 0>();
         let sum = n.pair::<0, 0>(1) + n.pair::<0, 1>(1);
-        [u + (sum - u * T::from(4.0)) * self.ratio]
+        let spread = u.fused(n.splat(T::from(-4.0)), sum);
+        [spread.fused(n.splat(self.ratio), u)]
     }
 }
 
@@ -49,15 +53,16 @@ impl<T: Real> PointUpdate<T, 2, 2> for GrayScott<T> {
     #[inline(always)]
     fn update<N: Neighbourhood<T>>(&self, n: &N) -> [N::Value; 2] {
         let (u, v) = (n.at::<0, 0, 0, 0>(), n.at::<1, 0, 0, 0>());
-        let four = T::from(4.0);
-        let spread_u = (n.pair::<0, 0>(1) + n.pair::<0, 1>(1) - u * four) * self.diffusion;
-        let spread_v = (n.pair::<1, 0>(1) + n.pair::<1, 1>(1) - v * four) * self.diffusion;
+        let four = n.splat(T::from(-4.0));
+        let spread_u = u.fused(four, n.pair::<0, 0>(1) + n.pair::<0, 1>(1));
+        let spread_v = v.fused(four, n.pair::<1, 0>(1) + n.pair::<1, 1>(1));
         let reacting = u * v * v;
-        let fed = (-u + T::from(1.0)) * self.feed;
-        let lost = v * self.feed + v * self.kill;
+        let fed = u.fused(n.splat(-self.feed), n.splat(self.feed));
+        let left = v.fused(n.splat(-(self.feed + self.kill)), reacting);
+        let diffusion = self.diffusion;
         [
-            u + (spread_u * T::from(2.0) - reacting + fed),
-            v + (spread_v + reacting - lost),
+            spread_u.fused(n.splat(diffusion + diffusion), u + (fed - reacting)),
+            spread_v.fused(n.splat(diffusion), v + left),
         ]
     }
 }

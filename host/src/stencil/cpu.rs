@@ -56,6 +56,10 @@ const NEAR: usize = 2;
 /// points that are computed twice cost more than the passes that are saved.
 const SHALLOW: usize = 6;
 
+/// Fields of at most this many second-level caches are read so fast that passes of several steps
+/// cost more than they save.
+const NEAR_CACHES: usize = 4;
+
 /// Rows of fewer points are written with ordinary stores: the lines at their ends, which are
 /// written so in any case, are a large part of them.
 const LONG_ROW: usize = 1024;
@@ -68,6 +72,9 @@ const PASSES: usize = 256;
 pub(super) struct Limits {
     /// The most steps of a pass, for two axes and for three.
     depth: [usize; 2],
+    /// A pass over fields on two axes that have at most this many bytes, old and new ones together,
+    /// takes one step.
+    near_bytes: usize,
     /// Results on two axes of at most this many bytes stay in the last-level cache. A pass over
     /// them takes at most [`SHALLOW`] steps.
     stay_bytes: usize,
@@ -85,6 +92,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             depth: [12, 6],
+            near_bytes: NEAR_CACHES * second_cache(),
             // The cache holds the new fields, the old ones, and data of other programs.
             stay_bytes: last_cache() / 4,
             scratch_bytes: second_cache() / 2,
@@ -442,9 +450,10 @@ impl<T: Number, const INPUTS: usize> Passes<T, INPUTS> {
     fn most_steps(&self, outputs: usize) -> usize {
         let [flat, deep] = self.limits.depth;
         let points: usize = self.layout.extents.iter().map(|&it| it as usize).product();
-        let bytes = outputs * points * size_of::<T>();
+        let bytes = points * size_of::<T>();
         match self.dimensions {
-            2 if bytes <= self.limits.stay_bytes => flat.min(SHALLOW),
+            2 if (INPUTS + outputs) * bytes <= self.limits.near_bytes => 1,
+            2 if outputs * bytes <= self.limits.stay_bytes => flat.min(SHALLOW),
             2 => flat,
             _ => deep,
         }
@@ -1112,6 +1121,7 @@ mod tests {
             };
             let limits = Limits {
                 depth: [1 + below(9), 1 + below(5)],
+                near_bytes: 0,
                 stay_bytes: 0,
                 scratch_bytes: [2 << 10, 20 << 10, 200 << 10][below(3)],
                 tile_bytes: below(20 << 10),
@@ -1142,8 +1152,8 @@ mod tests {
             [128; 3],
         ] {
             let cut = match extents[2] {
-                1 => deepest_cut::<2>(extents),
-                _ => deepest_cut::<3>(extents),
+                1 => deepest_cut::<2>(extents, far()),
+                _ => deepest_cut::<3>(extents, far()),
             };
             assert!(
                 cut.depth == 1 || cut.pieces() >= cut.threads,
@@ -1154,11 +1164,33 @@ mod tests {
         }
     }
 
+    #[test]
+    fn fields_near_the_core_take_one_step_per_pass() {
+        // Three old fields and two new ones of f32.
+        let near_bytes = 5 * 4 * 256 * 200;
+        let limits = Limits {
+            near_bytes,
+            points_per_thread: usize::MAX,
+            ..Limits::default()
+        };
+        assert_eq!(deepest_cut::<2>([256, 200, 1], limits).depth, 1);
+        assert!(deepest_cut::<2>([256, 201, 1], limits).depth > 1);
+        assert!(deepest_cut::<3>([32, 32, 32], limits).depth > 1);
+    }
+
+    /// The usual limits, as if all fields were far from the core.
+    fn far() -> Limits {
+        Limits {
+            near_bytes: 0,
+            ..Limits::default()
+        }
+    }
+
     /// The division of passes of as many steps as possible.
-    fn deepest_cut<const D: usize>(extents: [usize; 3]) -> Cut {
+    fn deepest_cut<const D: usize>(extents: [usize; 3], limits: Limits) -> Cut {
         let layout = Layout::<f32, 3>::new(extents.map(|extent| extent as u32), 1);
         let ends = [[[Boundary::Neumann; 2]; D]; 3];
-        let passes = Passes::new(layout, &ends, Limits::default()).unwrap();
+        let passes = Passes::new(layout, &ends, limits).unwrap();
         passes.cut::<Mixing<D>, 2>(passes.depth::<Mixing<D>, 2>(usize::MAX))
     }
 
@@ -1298,9 +1330,9 @@ mod tests {
             (([1027, 350, 1], 2), ([67, 50, 90], 2)),
             (([2051, 700, 1], 9), ([131, 100, 90], 5)),
         );
-        check::<f32, 2>(&mut next, plane, long, Limits::default());
-        check::<f64, 3>(&mut next, space, short, Limits::default());
-        let limits = Limits::default();
+        let limits = far();
+        check::<f32, 2>(&mut next, plane, long, limits);
+        check::<f64, 3>(&mut next, space, short, limits);
         for (by_rows, depth) in [(false, 1), (true, 8)] {
             let geometry = Geometry::new([4096, 4096, 1], &[Reach::star(1)], 2, by_rows);
             let cut = Cut::new(geometry, depth, 64, 1, &limits);
