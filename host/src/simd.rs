@@ -855,20 +855,14 @@ fn estimated_f64<S: Simd>(_of: VectorF64<S>) -> Option<VectorF64<S>> {
             let y = VectorF64(simd, bytemuck::cast(y));
             return Some(refined(y, _of, splat(-1.0), [third, second, first]));
         }
-        // |e| is below 2⁻¹⁰, the omitted terms are below 2⁻⁶².
+        // |e| is below 2⁻¹⁰·⁴, the omitted terms are below 2⁻⁵⁴.
         if let Some(simd256) = any.downcast_ref::<V3>() {
             let narrow = simd256.avx._mm256_cvtpd_ps(bytemuck::cast(square));
             let y = simd256
                 .avx
                 ._mm256_cvtps_pd(simd256.sse._mm_rsqrt_ps(narrow));
             let y = VectorF64(simd, bytemuck::cast(y));
-            let series = [
-                splat(-63.0 / 256.0),
-                splat(35.0 / 128.0),
-                third,
-                second,
-                first,
-            ];
+            let series = [splat(35.0 / 128.0), third, second, first];
             return Some(refined(y, _of, splat(-1.0), series));
         }
     }
