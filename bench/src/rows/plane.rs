@@ -53,9 +53,9 @@ impl<T: Real> PointUpdate<T, 2, 2> for GrayScott<T> {
     #[inline(always)]
     fn update<N: Neighbourhood<T>>(&self, n: &N) -> [N::Value; 2] {
         let (u, v) = (n.at::<0, 0, 0, 0>(), n.at::<1, 0, 0, 0>());
-        let four = n.splat(T::from(-4.0));
-        let spread_u = u.fused(four, n.pair::<0, 0>(1) + n.pair::<0, 1>(1));
-        let spread_v = v.fused(four, n.pair::<1, 0>(1) + n.pair::<1, 1>(1));
+        let minus_four = n.splat(T::from(-4.0));
+        let spread_u = u.fused(minus_four, n.pair::<0, 0>(1) + n.pair::<0, 1>(1));
+        let spread_v = v.fused(minus_four, n.pair::<1, 0>(1) + n.pair::<1, 1>(1));
         let reacting = u * v * v;
         let fed = u.fused(n.splat(-self.feed), n.splat(self.feed));
         let left = v.fused(n.splat(-(self.feed + self.kill)), reacting);

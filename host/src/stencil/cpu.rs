@@ -411,9 +411,17 @@ impl<T: Number, const INPUTS: usize> Passes<T, INPUTS> {
     where
         U: PointUpdate<T, INPUTS, OUTPUTS>,
     {
-        let [nx, ny, nz] = self.layout.extents.map(|extent| extent as usize);
-        let bytes = (INPUTS + OUTPUTS) * nx * ny * nz * size_of::<T>();
-        depth == 1 && !U::OVER_PAST && (self.limits.stores)(nx, bytes) == Stores::Streaming
+        let (row, bytes) = (
+            self.layout.extents[0] as usize,
+            self.bytes(INPUTS + OUTPUTS),
+        );
+        depth == 1 && !U::OVER_PAST && (self.limits.stores)(row, bytes) == Stores::Streaming
+    }
+
+    /// The bytes of this many fields.
+    fn bytes(&self, fields: usize) -> usize {
+        let extents = self.layout.extents.map(|extent| extent as usize);
+        fields * extents.iter().product::<usize>() * size_of::<T>()
     }
 
     /// The division of passes of `depth` steps, where `depth` comes from [`Self::depth`].
@@ -449,11 +457,9 @@ impl<T: Number, const INPUTS: usize> Passes<T, INPUTS> {
     /// The most steps of a pass.
     fn most_steps(&self, outputs: usize) -> usize {
         let [flat, deep] = self.limits.depth;
-        let points: usize = self.layout.extents.iter().map(|&it| it as usize).product();
-        let bytes = points * size_of::<T>();
         match self.dimensions {
-            2 if (INPUTS + outputs) * bytes <= self.limits.near_bytes => 1,
-            2 if outputs * bytes <= self.limits.stay_bytes => flat.min(SHALLOW),
+            2 if self.bytes(INPUTS + outputs) <= self.limits.near_bytes => 1,
+            2 if self.bytes(outputs) <= self.limits.stay_bytes => flat.min(SHALLOW),
             2 => flat,
             _ => deep,
         }
