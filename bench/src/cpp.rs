@@ -203,6 +203,7 @@ impl Cpp {
             outputs: job.outputs.clone(),
             sizes: job.sizes_to_check.unwrap_or_else(|| job.sizes.clone()),
             parameters: job.parameters,
+            in_turns: false,
         }));
         let contest = self.contest(&names, &operands);
         if contest.candidates.len() != names.len() * self.libraries.len() {
@@ -215,6 +216,7 @@ impl Cpp {
         Ok(Peer {
             contest,
             sizes: job.sizes,
+            in_turns: job.in_turns,
             before: job.outputs,
             judge: job.judge,
         })
@@ -256,6 +258,7 @@ impl Cpp {
                 outputs,
                 sizes: vec![size],
                 parameters: Vec::new(),
+                in_turns: false,
             }))
         };
         if work.read_only {
@@ -288,6 +291,8 @@ struct Operands {
     outputs: Vec<Array>,
     sizes: Vec<u64>,
     parameters: Vec<f64>,
+    /// Whether the halves of the outputs change places after a call.
+    in_turns: bool,
 }
 
 type Shared = Rc<RefCell<Operands>>;
@@ -320,6 +325,10 @@ impl Contest {
             &operands.sizes,
             &operands.parameters,
         );
+        if operands.in_turns {
+            let half = operands.outputs.len() / 2;
+            operands.outputs.rotate_left(half);
+        }
     }
 
     /// Times all in turns and chooses the fastest.
@@ -367,6 +376,8 @@ pub(super) struct Peer {
     contest: Contest,
     /// The sizes of the timed calls.
     sizes: Vec<u64>,
+    /// Whether the halves of the outputs change places after each of them.
+    in_turns: bool,
     /// The contents of the outputs before a checked call.
     before: Vec<Array>,
     judge: Judge,
@@ -406,11 +417,11 @@ impl Baseline for Peer {
         }
         self.contest.threads.rest();
         self.before = Vec::new();
-        self.contest
-            .operands
-            .borrow_mut()
-            .sizes
-            .clone_from(&self.sizes);
+        {
+            let mut operands = self.contest.operands.borrow_mut();
+            operands.sizes.clone_from(&self.sizes);
+            operands.in_turns = self.in_turns;
+        }
         self.contest.choose();
         worst.ok_or_else(|| Error::Bench("baselines/cpu has no function to check".to_owned()))
     }
@@ -570,6 +581,7 @@ mod tests {
             outputs: plates,
             sizes: vec![400, 400, 7],
             sizes_to_check: None,
+            in_turns: false,
             parameters: Vec::new(),
             judge: Box::new(|_| unreachable!()),
         };
@@ -592,6 +604,7 @@ mod tests {
             outputs: Vec::new(),
             sizes: vec![0, 0, 0],
             sizes_to_check: None,
+            in_turns: false,
             parameters: Vec::new(),
             judge: Box::new(|_| unreachable!()),
         };

@@ -97,6 +97,9 @@ pub(crate) struct Job {
     pub(crate) sizes: Vec<u64>,
     /// The sizes of the checked call, where they differ.
     pub(crate) sizes_to_check: Option<Vec<u64>>,
+    /// Whether the halves of the outputs change places after each timed call, so that the next one
+    /// begins with the newest fields, as Halo's next launch does: after an odd number of steps.
+    pub(crate) in_turns: bool,
     pub(crate) parameters: Vec<f64>,
     pub(crate) judge: Judge,
 }

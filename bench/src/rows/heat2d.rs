@@ -405,6 +405,7 @@ impl<T: Scalar + Element> Prepared for Ready<T> {
             outputs: vec![plate()?, plate()?],
             sizes: sizes(self.by.iterations::<T>()),
             sizes_to_check: Some(sizes(checked as u64)),
+            in_turns: self.by.iterations::<T>() % 2 == 1,
             parameters: Vec::new(),
             judge: Box::new(move |plates| {
                 let reference = reference.get().map_or(&[][..], Field2::as_slice);

@@ -355,6 +355,7 @@ fn job<T: Scalar + Element, R: Scalar + Element>(
         outputs: vec![R::array(results)],
         sizes: vec![bodies.len() as u64],
         sizes_to_check: None,
+        in_turns: false,
         parameters: vec![gravity.softening() * gravity.softening()],
         judge: Box::new(move |outputs: &[Array]| judge(R::slice(&outputs[0]))),
     })

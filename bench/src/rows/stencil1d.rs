@@ -142,6 +142,7 @@ fn job<T: Sample + Element>(
         outputs: vec![T::array(output)],
         sizes: vec![n as u64],
         sizes_to_check: None,
+        in_turns: false,
         parameters: coefficients,
         judge: Box::new(move |outputs| Ok(judge(T::slice(&outputs[0])))),
     })

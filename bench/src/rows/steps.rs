@@ -246,6 +246,7 @@ where
             outputs: now.into_iter().chain(before).map(T::array).collect(),
             sizes: sizes(self.count),
             sizes_to_check: Some(sizes(checked)),
+            in_turns: self.count % 2 == 1,
             parameters: self.problem.parameters()?,
             judge: Box::new(move |fields| {
                 let last = checked % 2 * OUTPUTS;

@@ -233,6 +233,7 @@ fn in_cpp<T: Sample + 'static>(what: What, input: &Shared<T>) -> Result<Option<J
         outputs: vec![output.unwrap_or_else(|| f64::array(vec![f64::NAN]))],
         sizes: vec![n as u64],
         sizes_to_check: None,
+        in_turns: false,
         parameters: Vec::new(),
         judge: Box::new(move |outputs| {
             let input = input.get();

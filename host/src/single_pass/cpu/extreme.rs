@@ -162,19 +162,23 @@ fn found<T: Ordered, const GREATEST: bool>(values: &[T]) -> Found<T> {
     let pieces = values.len().div_ceil(PIECE);
     let threads = threads::worth(size_of_val(values), SHARE_BYTES);
     let far = size_of_val(values) >= FAR_BYTES;
-    let in_piece = |piece: usize, prefetched: bool| {
+    let in_piece = |piece: usize, prefetched: bool, signs: &mut bool| {
         let begin = piece * PIECE;
         let values = &values[begin..][..PIECE.min(values.len() - begin)];
-        Found {
-            value: of_piece::<T, GREATEST>(values, prefetched),
-            piece,
+        let mut value = of_piece::<T, GREATEST>(values, prefetched, *signs);
+        if !*signs && is_zero(value) {
+            // So it may be in the other pieces.
+            *signs = true;
+            value = of_piece::<T, GREATEST>(values, false, true);
         }
+        Found { value, piece }
     };
     let all = Mutex::new(None::<Found<T>>);
     threads::share(threads, pieces, |mine| {
         let mut trial = Trial::of(if far { pieces / threads } else { 0 });
+        let mut signs = false;
         let of_mine = mine
-            .map(|piece| trial.run(|prefetched| in_piece(piece, prefetched)))
+            .map(|piece| trial.run(|prefetched| in_piece(piece, prefetched, &mut signs)))
             .reduce(Found::or::<GREATEST>);
         let mut all = all.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         *all = match (all.take(), of_mine) {
@@ -191,18 +195,33 @@ fn found<T: Ordered, const GREATEST: bool>(values: &[T]) -> Found<T> {
     })
 }
 
-/// The extreme element of a piece, which is read with or without prefetches.
-fn of_piece<T: Ordered, const GREATEST: bool>(values: &[T], prefetched: bool) -> T {
+/// Whether it is a zero with a sign.
+fn is_zero<T: Ordered>(value: T) -> bool {
+    T::ZEROS.is_some_and(|[negative, _]| value == negative)
+}
+
+/// The extreme element of a piece, which is read with or without prefetches. Without `signs`, a zero
+/// may have either sign.
+fn of_piece<T: Ordered, const GREATEST: bool>(values: &[T], prefetched: bool, signs: bool) -> T {
+    // A row has 128 bytes, at least two vectors. The rows that are compared together have 512: the
+    // processor's prefetches work best for memory that is read almost in order.
+    let of_rows = match (size_of::<T>(), signs && T::ZEROS.is_some()) {
+        (8, false) => of_rows::<T, 16, GREATEST, false>,
+        (8, true) => of_rows::<T, 16, GREATEST, true>,
+        (_, false) => of_rows::<T, 32, GREATEST, false>,
+        (_, true) => of_rows::<T, 32, GREATEST, true>,
+    };
+    of_rows(values, prefetched)
+}
+
+/// [`of_piece`] with rows of this many elements.
+fn of_rows<T: Ordered, const ROW: usize, const GREATEST: bool, const SIGNS: bool>(
+    values: &[T],
+    prefetched: bool,
+) -> T {
     vectorised(
         #[inline(always)]
-        || {
-            // A row has 128 bytes, at least two vectors. The rows that are compared together have
-            // 512: the processor's prefetches work best for memory that is read almost in order.
-            match size_of::<T>() {
-                8 => Columns::<T, 16>::of::<GREATEST>(values, prefetched),
-                _ => Columns::<T, 32>::of::<GREATEST>(values, prefetched),
-            }
-        },
+        || Columns::<T, ROW>::of::<GREATEST, SIGNS>(values, prefetched),
     )
 }
 
@@ -212,14 +231,15 @@ struct Columns<T: Ordered, const ROW: usize> {
     extremes: [T; ROW],
     /// All bits are set if there is a NaN, or else none.
     nans: [T::Bits; ROW],
-    /// The bits that any element has or, for the greatest element, that all have.
+    /// The bits that any element has or, for the greatest element, that all have; untouched without
+    /// `SIGNS`.
     bits: [T::Bits; ROW],
 }
 
 impl<T: Ordered, const ROW: usize> Columns<T, ROW> {
-    /// The extreme element of `values`.
+    /// The extreme element of `values`; without `SIGNS`, a zero may have either sign.
     #[inline(always)]
-    fn of<const GREATEST: bool>(values: &[T], prefetched: bool) -> T {
+    fn of<const GREATEST: bool, const SIGNS: bool>(values: &[T], prefetched: bool) -> T {
         let mut columns = Self {
             extremes: [T::ENDS[usize::from(GREATEST)]; ROW],
             nans: [T::BITS[0]; ROW],
@@ -232,22 +252,27 @@ impl<T: Ordered, const ROW: usize> Columns<T, ROW> {
                 let group = group.as_flattened();
                 prefetch_lines(group, AHEAD_BYTES / size_of::<T>(), group.len());
             }
-            columns.take::<ROWS, GREATEST>(group);
+            columns.take::<ROWS, GREATEST, SIGNS>(group);
         }
         for row in rows {
-            columns.take::<1, GREATEST>(std::array::from_ref(row));
+            columns.take::<1, GREATEST, SIGNS>(std::array::from_ref(row));
         }
         for (place, &value) in others.iter().enumerate() {
             columns.extremes[place] = extreme_of::<T, GREATEST>(value, columns.extremes[place]);
             columns.nans[place] = marked::<T>(columns.nans[place], value.is_nan());
-            columns.bits[place] = common::<T, GREATEST>(columns.bits[place], value.bits());
+            if SIGNS {
+                columns.bits[place] = common::<T, GREATEST>(columns.bits[place], value.bits());
+            }
         }
-        columns.value::<GREATEST>()
+        columns.value::<GREATEST, SIGNS>()
     }
 
     /// Adds `rows`.
     #[inline(always)]
-    fn take<const N: usize, const GREATEST: bool>(&mut self, rows: &[[T; ROW]; N]) {
+    fn take<const N: usize, const GREATEST: bool, const SIGNS: bool>(
+        &mut self,
+        rows: &[[T; ROW]; N],
+    ) {
         let Self {
             extremes,
             nans,
@@ -258,17 +283,21 @@ impl<T: Ordered, const ROW: usize> Columns<T, ROW> {
             for row in rows {
                 extreme = extreme_of::<T, GREATEST>(row[place], extreme);
                 nan |= row[place].is_nan();
-                bits = common::<T, GREATEST>(bits, row[place].bits());
+                if SIGNS {
+                    bits = common::<T, GREATEST>(bits, row[place].bits());
+                }
             }
             extremes[place] = extreme;
             nans[place] = marked::<T>(nans[place], nan);
-            all_bits[place] = bits;
+            if SIGNS {
+                all_bits[place] = bits;
+            }
         }
     }
 
     /// The extreme element.
     #[inline(always)]
-    fn value<const GREATEST: bool>(mut self) -> T {
+    fn value<const GREATEST: bool, const SIGNS: bool>(mut self) -> T {
         let mut len = ROW;
         while len > 1 {
             len /= 2;
@@ -282,6 +311,9 @@ impl<T: Ordered, const ROW: usize> Columns<T, ROW> {
             return T::NAN;
         }
         let extreme = self.extremes[0];
+        if !SIGNS {
+            return extreme;
+        }
         let Some([negative, positive]) = T::ZEROS.filter(|zeros| extreme == zeros[0]) else {
             return extreme;
         };
@@ -376,17 +408,21 @@ mod tests {
             let narrow: Vec<f32> = values.iter().map(|value| *value as f32).collect();
             let least = values.iter().copied().fold(f64::INFINITY, f64::min);
             let greatest = narrow.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-            for prefetched in [false, true] {
-                assert_eq!(of_piece::<f64, false>(&values, prefetched), least, "{len}");
-                assert_eq!(
-                    of_piece::<f32, true>(&narrow, prefetched),
-                    greatest,
-                    "{len}"
-                );
+            for (prefetched, signs) in [(false, false), (false, true), (true, false), (true, true)]
+            {
+                let of_values = of_piece::<f64, false>(&values, prefetched, signs);
+                assert_eq!(of_values, least, "{len}");
+                let of_narrow = of_piece::<f32, true>(&narrow, prefetched, signs);
+                assert_eq!(of_narrow, greatest, "{len}");
             }
             let mut with_nan = narrow;
             with_nan[len / 2] = f32::NAN;
-            assert!(of_piece::<f32, false>(&with_nan, true).is_nan(), "{len}");
+            for signs in [false, true] {
+                assert!(
+                    of_piece::<f32, false>(&with_nan, true, signs).is_nan(),
+                    "{len}"
+                );
+            }
         }
     }
 
@@ -406,8 +442,8 @@ mod tests {
                         })
                     };
                     let found = [
-                        of_piece::<f64, false>(&values, false),
-                        of_piece::<f64, true>(&values, false),
+                        of_piece::<f64, false>(&values, false, true),
+                        of_piece::<f64, true>(&values, false, true),
                     ];
                     let expected = [by_order(1.0), by_order(-1.0)].map(Option::unwrap);
                     assert_eq!(
@@ -416,6 +452,32 @@ mod tests {
                         "{len}: one {zero:?} among {number:?}"
                     );
                 }
+            }
+        }
+    }
+    #[test]
+    fn a_zero_of_the_first_rank_is_found_in_whichever_piece_it_is() {
+        const PIECES: usize = 5;
+        let len = PIECES * PIECE - 7;
+        for (number, wanted, other) in [(0.0, -0.0_f32, 1.0), (-0.0, 0.0, -1.0)] {
+            let find = |values: &[f32]| match wanted.is_sign_negative() {
+                true => (value::<_, false>(values), position::<_, false>(values)),
+                false => (value::<_, true>(values), position::<_, true>(values)),
+            };
+            for piece in 0..PIECES {
+                let mut values = vec![number; len];
+                let at = piece * PIECE + 1000;
+                values[at] = wanted;
+                let (zero, place) = find(&values);
+                assert_eq!((zero.to_bits(), place), (wanted.to_bits(), Some(at)));
+                // The pieces before it have no zero.
+                values[..at].fill(other);
+                let (zero, place) = find(&values);
+                assert_eq!((zero.to_bits(), place), (wanted.to_bits(), Some(at)));
+                // It is not the extreme any more.
+                values[len / 2] = -other;
+                let (one, place) = find(&values);
+                assert_eq!((one, place), (-other, Some(len / 2)));
             }
         }
     }
