@@ -22,13 +22,14 @@ template <typename T> double sum_of(const T *__restrict x, std::int64_t count)
     return double(sum);
 }
 
-template <typename T>
+// The products are made and added in S.
+template <typename S, typename T>
 double product_of(const T *__restrict x, const T *__restrict y, std::int64_t count)
 {
-    T sum = 0;
+    S sum = 0;
 #pragma omp simd reduction(+ : sum)
     for (std::int64_t i = 0; i < count; ++i)
-        sum += x[i] * y[i];
+        sum += S(x[i]) * S(y[i]);
     return double(sum);
 }
 
@@ -59,19 +60,21 @@ template <typename T> void sum(const void *const *in, void *const *out, const st
         T(over_blocks(n[0], [=](auto first, auto length) { return sum_of(x + first, length); }));
 }
 
-template <typename T> void dot(const void *const *in, void *const *out, const std::uint64_t *n)
+template <typename T, typename S = T>
+void dot(const void *const *in, void *const *out, const std::uint64_t *n)
 {
     const T *x = static_cast<const T *>(in[0]), *y = static_cast<const T *>(in[1]);
     *static_cast<double *>(out[0]) = over_blocks(n[0], [=](auto first, auto length) {
-        return product_of(x + first, y + first, length);
+        return product_of<S>(x + first, y + first, length);
     });
 }
 
-template <typename T> void squares(const void *const *in, void *const *out, const std::uint64_t *n)
+template <typename T, typename S = T>
+void squares(const void *const *in, void *const *out, const std::uint64_t *n)
 {
     const T *x = static_cast<const T *>(in[0]);
     *static_cast<double *>(out[0]) = over_blocks(n[0], [=](auto first, auto length) {
-        return product_of(x + first, x + first, length);
+        return product_of<S>(x + first, x + first, length);
     });
 }
 
@@ -121,9 +124,11 @@ PEER(sum_blocked_f32) { UNUSED(p), sum<float>(in, out, n); }
 PEER(sum_blocked_f64) { UNUSED(p), sum<double>(in, out, n); }
 PEER(min_plain_f32) { UNUSED(p), least<float>(in, out, n); }
 PEER(min_plain_f64) { UNUSED(p), least<double>(in, out, n); }
-// The next three return a double.
+// The next ones return a double; `in_f64` also adds in it.
 PEER(dot_blocked_f32) { UNUSED(p), dot<float>(in, out, n); }
 PEER(dot_blocked_f64) { UNUSED(p), dot<double>(in, out, n); }
+PEER(dot_in_f64_f32) { UNUSED(p), dot<float, double>(in, out, n); }
+PEER(squares_in_f64_f32) { UNUSED(p), squares<float, double>(in, out, n); }
 PEER(squares_blocked_f32) { UNUSED(p), squares<float>(in, out, n); }
 PEER(squares_blocked_f64) { UNUSED(p), squares<double>(in, out, n); }
 PEER(argmin_blocked_f32) { UNUSED(p), place<float>(in, out, n); }

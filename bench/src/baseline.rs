@@ -10,6 +10,7 @@ use super::timing::Timed;
 pub(super) const NVCC: &str = "nvcc";
 pub(super) const CUB: &str = "CUB";
 pub(super) const CPP: &str = "C++";
+pub(super) const CPP_IN_F64: &str = "C++ in f64";
 
 /// Does the work of a row by other means, on the row's data on the device.
 pub(super) trait Baseline {

@@ -13,7 +13,7 @@ use halo_gpu::{Device, DeviceKind, Image, Kernels, ReplaceableKernels};
 use halo_report::printable;
 use halo_report::record::{self, Toolkit};
 
-use super::baseline::{Baseline, CPP, CUB, NVCC};
+use super::baseline::{Baseline, CPP, CPP_IN_F64, CUB, NVCC};
 use super::check::Check;
 use super::cpp::{Cpp, Limit};
 use super::cub::{Compiled, Cub, Reduction};
@@ -55,6 +55,9 @@ impl Baselines {
                 why_not: Some(CUDA_ALONE.to_owned()),
             });
             baselines.find_cpp(Compiler::find().map_err(|error| chain(&error)));
+            if baselines.cpp.is_some() && families.iter().any(|(name, _)| *name == REDUCTION) {
+                baselines.add(CPP_IN_F64, IN_F64.to_owned(), None);
+            }
             return baselines;
         }
         let why_not = match target(device) {
@@ -75,7 +78,7 @@ impl Baselines {
         let mut absent =
             |name, what: &str| baselines.add(name, what.to_owned(), Some(why_not.clone()));
         absent(NVCC, SAME_KERNELS);
-        if families.iter().any(|(name, _)| *name == REDUCED_BY_CUB) {
+        if families.iter().any(|(name, _)| *name == REDUCTION) {
             absent(CUB, DEVICE_REDUCE);
         }
         baselines.toolkit = Some(Toolkit {
@@ -137,7 +140,7 @@ impl Baselines {
         toolchain: &Toolchain,
         arch: &str,
     ) {
-        let wants_cub = families.iter().any(|(name, _)| *name == REDUCED_BY_CUB);
+        let wants_cub = families.iter().any(|(name, _)| *name == REDUCTION);
         let (cubins, cub) = thread::scope(|scope| {
             let cubins: Vec<_> = families
                 .iter()
@@ -223,18 +226,22 @@ impl Baselines {
         if let Some(cpp) = &self.cpp
             && let Some(job) = row.cpp()?
         {
-            baselines.push(Box::new(cpp.baseline(job)?));
+            baselines.push(Box::new(cpp.baseline(CPP, job)?));
+            if let Some(job) = row.cpp_in_f64()? {
+                baselines.push(Box::new(cpp.baseline(CPP_IN_F64, job)?));
+            }
         }
         Ok(baselines)
     }
 }
 
-/// The family that CUB can compute.
-const REDUCED_BY_CUB: &str = "reduction";
+/// The family that CUB can compute too.
+const REDUCTION: &str = "reduction";
 
 const SAME_KERNELS: &str = "the same kernels in CUDA C++ (baselines/), launched in the same way";
 /// Why other devices have no CUDA C++.
 const CUDA_ALONE: &str = "CUDA C++ runs only on CUDA devices";
+const IN_F64: &str = "C++ that adds products of f32 in f64, as Halo does";
 const OPENMP: &str = "the same work in C++ with OpenMP (baselines/cpu/)";
 const DEVICE_REDUCE: &str =
     "DeviceReduce of the CUDA toolkit: the whole reduction, down to one value";

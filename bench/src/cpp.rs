@@ -19,7 +19,7 @@ use libloading::Library;
 
 pub(super) mod job;
 
-use super::baseline::{Baseline, CPP};
+use super::baseline::Baseline;
 use super::check::Check;
 use super::error::{Error, chain};
 use super::memory;
@@ -184,8 +184,8 @@ impl Cpp {
         }
     }
 
-    /// The fastest way to do the work of a row.
-    pub(super) fn baseline(&self, job: Job) -> Result<Peer, Error> {
+    /// The fastest way to do the work of a row, with its name in the record.
+    pub(super) fn baseline(&self, name: &'static str, job: Job) -> Result<Peer, Error> {
         let arrays = job.inputs.len().max(job.outputs.len());
         if arrays > MOST_ARRAYS {
             return Err(Error::Bench(format!(
@@ -214,6 +214,7 @@ impl Cpp {
             )));
         }
         Ok(Peer {
+            name,
             contest,
             sizes: job.sizes,
             in_turns: job.in_turns,
@@ -373,6 +374,7 @@ fn fastest(times: &[Vec<Duration>]) -> usize {
 
 /// The work of a row by C++.
 pub(super) struct Peer {
+    name: &'static str,
     contest: Contest,
     /// The sizes of the timed calls.
     sizes: Vec<u64>,
@@ -385,7 +387,7 @@ pub(super) struct Peer {
 
 impl Baseline for Peer {
     fn name(&self) -> &str {
-        CPP
+        self.name
     }
 
     /// Checks every way with all flags, and then finds the fastest. If one is wrong, the result is
@@ -585,7 +587,7 @@ mod tests {
             parameters: Vec::new(),
             judge: Box::new(|_| unreachable!()),
         };
-        let mut peer = cpp.baseline(job).unwrap();
+        let mut peer = cpp.baseline(CPP, job).unwrap();
         for number in 0..peer.contest.candidates.len() {
             peer.contest.chosen = number;
             peer.contest.run();
@@ -608,7 +610,7 @@ mod tests {
             parameters: Vec::new(),
             judge: Box::new(|_| unreachable!()),
         };
-        let error = built().baseline(job).map(|_| ()).unwrap_err();
+        let error = built().baseline(CPP, job).map(|_| ()).unwrap_err();
         assert!(error.to_string().contains("nosuch"), "{error}");
     }
 

@@ -97,6 +97,10 @@ pub(super) trait Prepared {
     fn cpp(&self) -> Result<Option<Job>, Error> {
         Ok(None)
     }
+    /// The same work in C++ that adds in f64, where Halo does and [`cpp`](Self::cpp) adds in f32.
+    fn cpp_in_f64(&self) -> Result<Option<Job>, Error> {
+        Ok(None)
+    }
 }
 
 /// A kernel in the CUDA C++ of a row's family that does the row's work under another name than the

@@ -62,9 +62,9 @@ macro_rules! from_bytes {
 }
 
 /// 32 bits without a visible pattern. Timings must not depend on values, but memory full of equal
-/// values can be faster than real data.
+/// values can be faster than real data. Few elements are 0, and not the first.
 fn scrambled(i: usize) -> u32 {
-    let x = (i as u32).wrapping_mul(0x9e37_79b9);
+    let x = (i as u32).wrapping_add(1).wrapping_mul(0x9e37_79b9);
     (x ^ (x >> 15)).wrapping_mul(0x85eb_ca6b)
 }
 

@@ -178,9 +178,18 @@ impl<T: Sample + 'static> Prepared for Ready<T> {
 
     fn cpp(&self) -> Result<Option<Job>, Error> {
         if self.on_cpu {
-            in_cpp(self.what, &self.input)
+            in_cpp(self.what, &self.input, Adds::InTheirType)
         } else {
             Ok(None)
+        }
+    }
+
+    fn cpp_in_f64(&self) -> Result<Option<Job>, Error> {
+        match self.what {
+            What::Squares | What::Dot if self.on_cpu && T::NAME == "f32" => {
+                in_cpp(self.what, &self.input, Adds::InF64)
+            }
+            _ => Ok(None),
         }
     }
 
@@ -197,9 +206,24 @@ impl<T: Sample + 'static> Prepared for Ready<T> {
 /// f64.
 const CPP_BLOCK: f64 = 8192.0;
 
+/// How C++ adds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Adds {
+    /// In the elements' type, up to [`CPP_BLOCK`] of them.
+    InTheirType,
+    /// All in f64: sums of squares and dot products of f32, as Halo does.
+    InF64,
+}
+
 /// The work of a row on the CPU, for C++, if it has a function for it.
-fn in_cpp<T: Sample + 'static>(what: What, input: &Shared<T>) -> Result<Option<Job>, Error> {
+fn in_cpp<T: Sample + 'static>(
+    what: What,
+    input: &Shared<T>,
+    adds: Adds,
+) -> Result<Option<Job>, Error> {
     let (stem, ways): (_, &[&str]) = match what {
+        What::Squares if adds == Adds::InF64 => ("squares", &["in_f64"]),
+        What::Dot if adds == Adds::InF64 => ("dot", &["in_f64"]),
         What::Elements(Operation::Sum) => ("sum", &["blocked"]),
         What::Elements(Operation::Min) => ("min", &["plain"]),
         What::Elements(Operation::Max) => return Ok(None),
@@ -238,7 +262,11 @@ fn in_cpp<T: Sample + 'static>(what: What, input: &Shared<T>) -> Result<Option<J
         judge: Box::new(move |outputs| {
             let input = input.get();
             // The sums of blocks are added in f64, as the reference is.
-            let relative = (CPP_BLOCK + 2.0) * T::HALF_ULP + n as f64 * f64::EPSILON;
+            let in_their_type = match adds {
+                Adds::InTheirType => (CPP_BLOCK + 2.0) * T::HALF_ULP,
+                Adds::InF64 => 0.0,
+            };
+            let relative = in_their_type + n as f64 * f64::EPSILON;
             let result = f64::slice(&outputs[0]).first().copied().unwrap_or(f64::NAN);
             Ok(match what {
                 What::Elements(operation) => {

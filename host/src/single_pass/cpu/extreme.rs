@@ -2,7 +2,7 @@
 //!
 //! The order of comparisons does not matter for an extremum. So elements are compared in pieces
 //! with the processor's instructions, which ignore the rules for NaN and zeros; those are applied
-//! once per piece.
+//! once per piece. The signs of zeros are looked at only where the extreme element is a zero.
 
 use super::share::{FAR_BYTES, SHARE_BYTES};
 use crate::pages::prefetch_lines;
@@ -167,10 +167,10 @@ fn found<T: Ordered, const GREATEST: bool>(values: &[T]) -> Found<T> {
         let values = &values[begin..][..PIECE.min(values.len() - begin)];
         let mut value = of_piece::<T, GREATEST>(values, prefetched, *signs);
         if !*signs && is_zero(value) {
-            // So it may be in the other pieces.
-            *signs = true;
             value = of_piece::<T, GREATEST>(values, false, true);
         }
+        // If it is a zero, that of the next piece probably is one too.
+        *signs = is_zero(value);
         Found { value, piece }
     };
     let all = Mutex::new(None::<Found<T>>);
