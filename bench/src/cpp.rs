@@ -597,6 +597,36 @@ mod tests {
 
     #[test]
     #[ignore = "needs a C++ compiler with OpenMP"]
+    fn two_calls_of_a_step_are_a_call_of_two_steps() {
+        let cpp = built();
+        let plate: Vec<f32> = (0..5 * 4).map(|i| (i * i % 7) as f32).collect();
+        let after = |calls: usize, steps: u64| {
+            let job = Job {
+                stem: "heat2d",
+                ways: &["plain"],
+                suffix: "f32",
+                inputs: Vec::new(),
+                outputs: vec![f32::array(plate.clone()); 2],
+                sizes: vec![5, 4, steps],
+                sizes_to_check: None,
+                in_turns: steps % 2 == 1,
+                parameters: Vec::new(),
+                judge: Box::new(|_| unreachable!()),
+            };
+            let peer = cpp.baseline(CPP, job).unwrap();
+            peer.contest.operands.borrow_mut().in_turns = peer.in_turns;
+            for _ in 0..calls {
+                peer.contest.run();
+            }
+            let operands = peer.contest.operands.borrow();
+            f32::slice(&operands.outputs[0]).to_vec()
+        };
+        assert_eq!(after(2, 1), after(1, 2));
+        assert_ne!(after(2, 1), plate);
+    }
+
+    #[test]
+    #[ignore = "needs a C++ compiler with OpenMP"]
     fn a_way_that_there_is_not_is_an_error() {
         let job = Job {
             stem: "heat2d",

@@ -21,6 +21,9 @@ const AHEAD_BYTES: usize = 2048;
 /// Rows that are compared together.
 const ROWS: usize = 4;
 
+/// Elements of a sample, which tells whether the extreme element is probably a zero.
+const SAMPLE: usize = 512;
+
 /// Elements that are searched together for the index.
 const GROUP: usize = 64;
 
@@ -173,10 +176,17 @@ fn found<T: Ordered, const GREATEST: bool>(values: &[T]) -> Found<T> {
         *signs = is_zero(value);
         Found { value, piece }
     };
+    // In a short array the signs take less time than a sample.
+    let probably_zero = match values.get(..SAMPLE) {
+        Some(sample) if values.len() > 8 * SAMPLE => {
+            is_zero(of_piece::<T, GREATEST>(sample, false, false))
+        }
+        _ => true,
+    };
     let all = Mutex::new(None::<Found<T>>);
     threads::share(threads, pieces, |mine| {
         let mut trial = Trial::of(if far { pieces / threads } else { 0 });
-        let mut signs = false;
+        let mut signs = probably_zero;
         let of_mine = mine
             .map(|piece| trial.run(|prefetched| in_piece(piece, prefetched, &mut signs)))
             .reduce(Found::or::<GREATEST>);
