@@ -235,10 +235,6 @@ fn store<'out, S: Simd, L: Pod>(
 
 /// Calls `store` with each vector of `out`, as a `V`, and its value.
 #[inline(always)]
-#[allow(
-    clippy::needless_range_loop,
-    reason = "the compiler drops the bounds checks in `value` for indices below `count`"
-)]
 fn for_each<L: Pod, V: Pod>(out: &mut [L], value: impl Fn(usize) -> L, store: impl Fn(&mut V, V)) {
     // The compiler knows that what `value` reads has this length.
     let count = out.len();
@@ -247,8 +243,18 @@ fn for_each<L: Pod, V: Pod>(out: &mut [L], value: impl Fn(usize) -> L, store: im
         return;
     }
     let out: &mut [V] = bytemuck::cast_slice_mut(out);
-    for i in 0..count {
+    let mut i = 0;
+    // Both halves of a line are stored one right after the other: a processor may give up waiting
+    // for the second half while it loads, and then each half is a transfer of its own.
+    while 2 * size_of::<V>() == LINE_BYTES && i + 1 < count {
+        let (one, two) = (value(i), value(i + 1));
+        store(&mut out[i], bytemuck::cast(one));
+        store(&mut out[i + 1], bytemuck::cast(two));
+        i += 2;
+    }
+    while i < count {
         store(&mut out[i], bytemuck::cast(value(i)));
+        i += 1;
     }
 }
 
