@@ -543,6 +543,7 @@ pub(super) fn machine() -> [Work; 2] {
 mod tests {
     use super::job::Element as _;
     use super::*;
+    use crate::baseline::CPP;
 
     #[test]
     fn the_fastest_has_the_least_median() {
