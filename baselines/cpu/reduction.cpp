@@ -128,8 +128,8 @@ PEER(min_plain_f64) { UNUSED(p), least<double>(in, out, n); }
 PEER(dot_blocked_f32) { UNUSED(p), dot<float>(in, out, n); }
 PEER(dot_blocked_f64) { UNUSED(p), dot<double>(in, out, n); }
 PEER(dot_in_f64_f32) { UNUSED(p), dot<float, double>(in, out, n); }
-PEER(squares_in_f64_f32) { UNUSED(p), squares<float, double>(in, out, n); }
 PEER(squares_blocked_f32) { UNUSED(p), squares<float>(in, out, n); }
 PEER(squares_blocked_f64) { UNUSED(p), squares<double>(in, out, n); }
+PEER(squares_in_f64_f32) { UNUSED(p), squares<float, double>(in, out, n); }
 PEER(argmin_blocked_f32) { UNUSED(p), place<float>(in, out, n); }
 PEER(argmin_blocked_f64) { UNUSED(p), place<double>(in, out, n); }

@@ -198,10 +198,15 @@ impl Cpp {
             .iter()
             .map(|&way| (format!("{}_{way}_{}", job.stem, job.suffix), way))
             .collect();
+        let (mut sizes_to_check, mut in_turns) = (job.sizes.clone(), false);
+        if let (Some(to_check), Some(steps)) = (job.steps_to_check, sizes_to_check.last_mut()) {
+            in_turns = *steps % 2 == 1;
+            *steps = to_check;
+        }
         let operands = Rc::new(RefCell::new(Operands {
             inputs: job.inputs,
             outputs: job.outputs.clone(),
-            sizes: job.sizes_to_check.unwrap_or_else(|| job.sizes.clone()),
+            sizes: sizes_to_check,
             parameters: job.parameters,
             in_turns: false,
         }));
@@ -217,7 +222,7 @@ impl Cpp {
             name,
             contest,
             sizes: job.sizes,
-            in_turns: job.in_turns,
+            in_turns,
             before: job.outputs,
             judge: job.judge,
         })
@@ -583,8 +588,7 @@ mod tests {
             inputs: Vec::new(),
             outputs: plates,
             sizes: vec![400, 400, 7],
-            sizes_to_check: None,
-            in_turns: false,
+            steps_to_check: None,
             parameters: Vec::new(),
             judge: Box::new(|_| unreachable!()),
         };
@@ -609,8 +613,7 @@ mod tests {
                 inputs: Vec::new(),
                 outputs: vec![f32::array(plate.clone()); 2],
                 sizes: vec![5, 4, steps],
-                sizes_to_check: None,
-                in_turns: steps % 2 == 1,
+                steps_to_check: Some(steps),
                 parameters: Vec::new(),
                 judge: Box::new(|_| unreachable!()),
             };
@@ -636,8 +639,7 @@ mod tests {
             inputs: Vec::new(),
             outputs: Vec::new(),
             sizes: vec![0, 0, 0],
-            sizes_to_check: None,
-            in_turns: false,
+            steps_to_check: None,
             parameters: Vec::new(),
             judge: Box::new(|_| unreachable!()),
         };

@@ -272,14 +272,12 @@ pub(crate) trait Formula<T> {
 #[inline(always)]
 pub(crate) fn fill<T: Value, const N: usize>(
     out: &mut [T],
-    mut rows: [&[T]; N],
+    rows: [&[T]; N],
     formula: &impl Formula<T>,
 ) {
-    // Equal lengths let the compiler drop the bounds checks; no `map`, which is not always inlined.
+    // Equal lengths let the compiler drop the bounds checks.
     let n = out.len();
-    for row in &mut rows {
-        *row = &row[..n];
-    }
+    let rows = each_part(rows, 0..n);
     for i in 0..n {
         out[i] = formula.at(
             #[inline(always)]
@@ -301,7 +299,7 @@ pub(crate) fn fill<T: Value, const N: usize>(
 pub(crate) fn fill_vectors<T: InVectors, S: Simd, const N: usize>(
     simd: S,
     out: &mut [T],
-    mut rows: [&[T]; N],
+    rows: [&[T]; N],
     formula: &impl Formula<T>,
 ) {
     let lanes = lanes::<S, T>();
@@ -312,9 +310,7 @@ pub(crate) fn fill_vectors<T: InVectors, S: Simd, const N: usize>(
     let done = fill_whole_vectors(simd, out, rows, formula);
     if n > done {
         let last = n - lanes;
-        for row in &mut rows {
-            *row = &row[last..n];
-        }
+        let rows = each_part(rows, last..n);
         fill_whole_vectors(simd, &mut out[last..], rows, formula);
     }
 }
@@ -330,7 +326,7 @@ pub(crate) fn fill_vectors<T: InVectors, S: Simd, const N: usize>(
 pub(crate) fn fill_two<T: InVectors, S: Simd, const N: usize, const R: usize>(
     simd: S,
     out: [&mut [T]; 2],
-    mut rows: [&[T]; N],
+    rows: [&[T]; N],
     uses: [[usize; R]; 2],
     formula: &impl Formula<T>,
 ) {
@@ -345,9 +341,7 @@ pub(crate) fn fill_two<T: InVectors, S: Simd, const N: usize, const R: usize>(
     let done = fill_two_whole(simd, [&mut *one, &mut *two], rows, uses, formula);
     if n > done {
         let last = n - lanes;
-        for row in &mut rows {
-            *row = &row[last..n];
-        }
+        let rows = each_part(rows, last..n);
         fill_two_whole(
             simd,
             [&mut one[last..], &mut two[last..]],
@@ -439,7 +433,7 @@ pub(crate) fn fill_memory<T: InVectors, S: Simd, const N: usize>(
     }
 }
 
-/// A part of each row.
+/// A part of each row. It is a loop, because `map` of an array is not always inlined.
 #[inline(always)]
 fn each_part<T, const N: usize>(mut rows: [&[T]; N], range: Range<usize>) -> [&[T]; N] {
     for row in &mut rows {

@@ -95,11 +95,10 @@ pub(crate) struct Job {
     /// The outputs' contents before the first call.
     pub(crate) outputs: Vec<Array>,
     pub(crate) sizes: Vec<u64>,
-    /// The sizes of the checked call, where they differ.
-    pub(crate) sizes_to_check: Option<Vec<u64>>,
-    /// Whether the halves of the outputs change places after each timed call, so that the next one
-    /// begins with the newest fields, as Halo's next launch does: after an odd number of steps.
-    pub(crate) in_turns: bool,
+    /// The number of steps of the checked call, if the last size is a number of steps. After a timed
+    /// call of an odd number the halves of the outputs change places, so that the next one begins
+    /// with the newest fields, as Halo's next launch does.
+    pub(crate) steps_to_check: Option<u64>,
     pub(crate) parameters: Vec<f64>,
     pub(crate) judge: Judge,
 }

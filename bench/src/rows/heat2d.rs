@@ -394,7 +394,6 @@ impl<T: Scalar + Element> Prepared for Ready<T> {
             Ok(T::array(plate))
         };
         let checked = iterations_to_check(&self.heat);
-        let sizes = |iterations| vec![shape.nx as u64, shape.ny as u64, iterations];
         self.reference()?;
         let reference = self.reference.clone();
         Ok(Some(Job {
@@ -403,9 +402,8 @@ impl<T: Scalar + Element> Prepared for Ready<T> {
             suffix: T::SUFFIX,
             inputs: Vec::new(),
             outputs: vec![plate()?, plate()?],
-            sizes: sizes(self.by.iterations::<T>()),
-            sizes_to_check: Some(sizes(checked as u64)),
-            in_turns: self.by.iterations::<T>() % 2 == 1,
+            sizes: vec![shape.nx as u64, shape.ny as u64, self.by.iterations::<T>()],
+            steps_to_check: Some(checked as u64),
             parameters: Vec::new(),
             judge: Box::new(move |plates| {
                 let reference = reference.get().map_or(&[][..], Field2::as_slice);

@@ -354,8 +354,7 @@ fn job<T: Scalar + Element, R: Scalar + Element>(
         inputs: vec![T::array(numbers)],
         outputs: vec![R::array(results)],
         sizes: vec![bodies.len() as u64],
-        sizes_to_check: None,
-        in_turns: false,
+        steps_to_check: None,
         parameters: vec![gravity.softening() * gravity.softening()],
         judge: Box::new(move |outputs: &[Array]| judge(R::slice(&outputs[0]))),
     })

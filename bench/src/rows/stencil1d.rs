@@ -141,8 +141,7 @@ fn job<T: Sample + Element>(
         inputs: vec![T::array(input)],
         outputs: vec![T::array(output)],
         sizes: vec![n as u64],
-        sizes_to_check: None,
-        in_turns: false,
+        steps_to_check: None,
         parameters: coefficients,
         judge: Box::new(move |outputs| Ok(judge(T::slice(&outputs[0])))),
     })

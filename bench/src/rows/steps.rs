@@ -234,7 +234,6 @@ where
             _ => fields.by_ref().take(OUTPUTS).collect(),
         };
         let [nx, ny, nz] = extents(self.run.plan().stencil());
-        let sizes = |steps| vec![nx, ny, nz, steps as u64];
         let checked = P::steps_to_check(self.count);
         let problem = self.problem.clone();
         let (stem, ways) = P::CPP;
@@ -244,9 +243,8 @@ where
             suffix: T::SUFFIX,
             inputs: fields.map(T::array).collect(),
             outputs: now.into_iter().chain(before).map(T::array).collect(),
-            sizes: sizes(self.count),
-            sizes_to_check: Some(sizes(checked)),
-            in_turns: self.count % 2 == 1,
+            sizes: vec![nx, ny, nz, self.count as u64],
+            steps_to_check: Some(checked as u64),
             parameters: self.problem.parameters()?,
             judge: Box::new(move |fields| {
                 let last = checked % 2 * OUTPUTS;

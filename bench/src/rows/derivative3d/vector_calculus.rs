@@ -138,8 +138,7 @@ fn job<T: Scalar + Element>(
             .collect::<Result<_, Error>>()?,
         outputs: (0..outputs).map(|_| array(None)).collect::<Result<_, Error>>()?,
         sizes: [shape.nx, shape.ny, shape.nz].map(|extent| extent as u64).to_vec(),
-        sizes_to_check: None,
-        in_turns: false,
+        steps_to_check: None,
         parameters: Axis::ALL.map(|axis| 1.0 / differences.grid().spacing(axis)).to_vec(),
         judge: Box::new(move |outputs| {
             let outputs: Vec<&[T]> = outputs.iter().map(T::slice).collect();

@@ -207,7 +207,7 @@ impl<T: Sample + 'static> Prepared for Ready<T> {
 const CPP_BLOCK: f64 = 8192.0;
 
 /// How C++ adds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 enum Adds {
     /// In the elements' type, up to [`CPP_BLOCK`] of them.
     InTheirType,
@@ -221,14 +221,16 @@ fn in_cpp<T: Sample + 'static>(
     input: &Shared<T>,
     adds: Adds,
 ) -> Result<Option<Job>, Error> {
+    let adding: &[&str] = match adds {
+        Adds::InTheirType => &["blocked"],
+        Adds::InF64 => &["in_f64"],
+    };
     let (stem, ways): (_, &[&str]) = match what {
-        What::Squares if adds == Adds::InF64 => ("squares", &["in_f64"]),
-        What::Dot if adds == Adds::InF64 => ("dot", &["in_f64"]),
-        What::Elements(Operation::Sum) => ("sum", &["blocked"]),
+        What::Elements(Operation::Sum) => ("sum", adding),
         What::Elements(Operation::Min) => ("min", &["plain"]),
         What::Elements(Operation::Max) => return Ok(None),
-        What::Squares => ("squares", &["blocked"]),
-        What::Dot => ("dot", &["blocked"]),
+        What::Squares => ("squares", adding),
+        What::Dot => ("dot", adding),
         What::Argmin => ("argmin", &["blocked"]),
     };
     let n = input.values().len();
@@ -256,8 +258,7 @@ fn in_cpp<T: Sample + 'static>(
         inputs,
         outputs: vec![output.unwrap_or_else(|| f64::array(vec![f64::NAN]))],
         sizes: vec![n as u64],
-        sizes_to_check: None,
-        in_turns: false,
+        steps_to_check: None,
         parameters: Vec::new(),
         judge: Box::new(move |outputs| {
             let input = input.get();

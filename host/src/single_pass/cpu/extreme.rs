@@ -165,20 +165,18 @@ fn found<T: Ordered, const GREATEST: bool>(values: &[T]) -> Found<T> {
     let pieces = values.len().div_ceil(PIECE);
     let threads = threads::worth(size_of_val(values), SHARE_BYTES);
     let far = size_of_val(values) >= FAR_BYTES;
-    let in_piece = |piece: usize, prefetched: bool, signs: &mut bool| {
+    let in_piece = |piece: usize, prefetched: bool, signs: bool| {
         let begin = piece * PIECE;
         let values = &values[begin..][..PIECE.min(values.len() - begin)];
-        let mut value = of_piece::<T, GREATEST>(values, prefetched, *signs);
-        if !*signs && is_zero(value) {
+        let mut value = of_piece::<T, GREATEST>(values, prefetched, signs);
+        if !signs && is_zero(value) {
             value = of_piece::<T, GREATEST>(values, false, true);
         }
-        // If it is a zero, that of the next piece probably is one too.
-        *signs = is_zero(value);
         Found { value, piece }
     };
     // In a short array the signs take less time than a sample.
     let probably_zero = match values.get(..SAMPLE) {
-        Some(sample) if values.len() > 8 * SAMPLE => {
+        Some(sample) if T::ZEROS.is_some() && values.len() > 8 * SAMPLE => {
             is_zero(of_piece::<T, GREATEST>(sample, false, false))
         }
         _ => true,
@@ -188,7 +186,12 @@ fn found<T: Ordered, const GREATEST: bool>(values: &[T]) -> Found<T> {
         let mut trial = Trial::of(if far { pieces / threads } else { 0 });
         let mut signs = probably_zero;
         let of_mine = mine
-            .map(|piece| trial.run(|prefetched| in_piece(piece, prefetched, &mut signs)))
+            .map(|piece| {
+                let found = trial.run(|prefetched| in_piece(piece, prefetched, signs));
+                // If it is a zero, that of the next piece probably is one too.
+                signs = is_zero(found.value);
+                found
+            })
             .reduce(Found::or::<GREATEST>);
         let mut all = all.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         *all = match (all.take(), of_mine) {
@@ -465,6 +468,7 @@ mod tests {
             }
         }
     }
+
     #[test]
     fn a_zero_of_the_first_rank_is_found_in_whichever_piece_it_is() {
         const PIECES: usize = 5;
