@@ -101,7 +101,12 @@ impl Pieces {
             let (begin, end) = (self.begin(part), self.begin(part + 1));
             std::iter::from_fn(move || {
                 // Relaxed suffices: the threads exchange results where they join, not here.
-                let piece = begin + self.taken[part].0.fetch_add(1, Ordering::Relaxed);
+                let taken = &self.taken[part].0;
+                // Threads that find nothing left only read, so none waits for another's writes.
+                if begin + taken.load(Ordering::Relaxed) >= end {
+                    return None;
+                }
+                let piece = begin + taken.fetch_add(1, Ordering::Relaxed);
                 (piece < end).then_some(piece)
             })
         })
@@ -109,30 +114,34 @@ impl Pieces {
 }
 
 /// Shares the pieces `0..pieces` among at most `threads` threads, including the calling one, and
-/// calls `work` on each thread with its pieces. It does not wait for a thread that has not begun,
-/// and with `threads` = 1 it starts no other.
+/// calls `work` on each thread with the thread's number, which is less than `threads`, and its
+/// pieces. It does not wait for a thread that has not begun, and with `threads` = 1 it starts no
+/// other.
+///
+/// In the next call a thread has the same number, if the same threads come. So memory of its number
+/// is probably in its caches.
 pub(crate) fn share(
     threads: usize,
     pieces: usize,
-    work: impl Fn(&mut dyn Iterator<Item = usize>) + Sync,
+    work: impl Fn(usize, &mut dyn Iterator<Item = usize>) + Sync,
 ) {
     let threads = threads.min(pieces);
     if threads <= 1 {
-        return work(&mut (0..pieces));
+        return work(0, &mut (0..pieces));
     }
     ready();
     let pieces = Pieces::new(pieces, threads);
     let (pieces, work) = (&pieces, &work);
     let in_pool = rayon::current_thread_index().is_some();
-    if !in_pool && team::TEAM.call(threads, &|thread| work(&mut pieces.take(thread))) {
+    if !in_pool && team::TEAM.call(threads, &|thread| work(thread, &mut pieces.take(thread))) {
         return;
     }
     // The calling thread works too. In rayon's own loops it would wait and need waking up.
     rayon::in_place_scope(|scope| {
         for thread in 1..threads {
-            scope.spawn(move |_| work(&mut pieces.take(thread)));
+            scope.spawn(move |_| work(thread, &mut pieces.take(thread)));
         }
-        work(&mut pieces.take(0));
+        work(0, &mut pieces.take(0));
     });
 }
 
@@ -157,7 +166,7 @@ pub(crate) fn share_parts<T: Send>(
         .max(1)
         .next_multiple_of(granule);
     let parts: Vec<_> = values.chunks_mut(len).map(Mutex::new).collect();
-    share(threads, parts.len(), |mine| {
+    share(threads, parts.len(), |_, mine| {
         for part in mine {
             // Each part is locked once.
             let mut values = parts[part].lock().unwrap_or_else(PoisonError::into_inner);
@@ -176,7 +185,8 @@ mod tests {
             for threads in [0, 1, 2, 3, 7, 64, 65, 200] {
                 let visits: Vec<_> = (0..pieces).map(|_| AtomicUsize::new(0)).collect();
                 let calls = AtomicUsize::new(0);
-                share(threads, pieces, |mine| {
+                share(threads, pieces, |thread, mine| {
+                    assert!(thread < threads.max(1));
                     calls.fetch_add(1, Ordering::Relaxed);
                     for piece in mine {
                         visits[piece].fetch_add(1, Ordering::Relaxed);
@@ -236,9 +246,9 @@ mod tests {
                 scope.spawn(|| {
                     for pieces in (0..40).cycle().take(400) {
                         let all = AtomicUsize::new(0);
-                        share(3, 5, |outer| {
+                        share(3, 5, |_, outer| {
                             for _ in outer {
-                                share(2, pieces, |mine| sum(mine, &all));
+                                share(2, pieces, |_, mine| sum(mine, &all));
                             }
                         });
                         let once = pieces * pieces.saturating_sub(1) / 2;
@@ -254,7 +264,7 @@ mod tests {
         use std::panic::{AssertUnwindSafe, catch_unwind};
         for bad in 0..100 {
             let result = catch_unwind(AssertUnwindSafe(|| {
-                share(2, 100, |mine| {
+                share(2, 100, |_, mine| {
                     for piece in mine {
                         assert_ne!(piece, bad, "this one");
                     }
@@ -262,7 +272,7 @@ mod tests {
             }));
             assert!(result.is_err(), "{bad}");
             let all = AtomicUsize::new(0);
-            share(2, 100, |mine| {
+            share(2, 100, |_, mine| {
                 all.fetch_add(mine.count(), Ordering::Relaxed);
             });
             assert_eq!(all.into_inner(), 100);

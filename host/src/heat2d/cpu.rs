@@ -7,8 +7,10 @@
 #![forbid(unsafe_code)]
 
 use super::blocked::{Cut, KEPT, Setup, Temperature, iterate_rows};
+use crate::caches::second_cache;
 use crate::simd::subnormals_are_slow;
 use crate::streaming::Stores;
+use crate::trial::Trial;
 use crate::{Error, allocation, threads};
 use std::sync::{Mutex, PoisonError};
 
@@ -18,12 +20,26 @@ const POINTS_PER_THREAD: usize = 1 << 14;
 /// The same for a band.
 const POINTS_PER_BAND: usize = 1 << 15;
 
-/// The most iterations of a pass.
-const DEPTH: usize = 8;
+/// Passes over plates in the caches. Their scratch fits in a core's second-level cache. A scratch in
+/// the first-level cache makes rows shorter, and is slower.
+const NEAR: Passes = Passes {
+    depth: 8,
+    scratch_bytes: 256 << 10,
+};
 
-/// Bytes of scratch that fit in a core's second-level cache. A scratch in the first-level cache
-/// makes rows shorter, and is slower.
-const SCRATCH_BYTES: usize = 256 << 10;
+/// Passes that may be faster over plates that are far away: fewer, in which more points are computed
+/// twice.
+const FAR: Passes = Passes {
+    depth: 16,
+    scratch_bytes: 512 << 10,
+};
+
+/// Both plates together are far away if a thread's share of them has more bytes than this many
+/// second-level caches.
+const NEAR_CACHES: usize = 4;
+
+/// A trial of passes takes a small part of this many.
+const PASSES: usize = 256;
 
 /// Rows of a band per iteration after the first: enough that few rows are computed twice.
 const ROWS_PER_DEPTH: usize = 16;
@@ -34,14 +50,14 @@ const BANDS_PER_THREAD: usize = 4;
 /// The port for a type. It is compiled in this crate, and so as fast as this crate was built,
 /// whatever the caller's build.
 pub trait Port: Sized {
-    /// The scratches for passes over such plates.
-    fn scratches(setup: Setup<'_, Self>) -> Result<Scratches<Self>, Error>;
+    /// What passes over such plates keep.
+    fn kept(setup: Setup<'_, Self>) -> Result<Kept<Self>, Error>;
 
     /// Iterates the plate in `current` `iterations` times. Fixed points have their values in `next`
     /// too. Returns true if the result is in `next`, and false if it is in `current`.
     fn iterations<'p>(
         setup: Setup<'_, Self>,
-        scratches: &mut Scratches<Self>,
+        kept: &mut Kept<Self>,
         current: &'p mut [Self],
         next: &'p mut [Self],
         iterations: usize,
@@ -54,32 +70,27 @@ pub trait Port: Sized {
 macro_rules! port {
     ($number:ty) => {
         impl Port for $number {
-            fn scratches(setup: Setup<'_, Self>) -> Result<Scratches<Self>, Error> {
-                let mut scratches = Scratches::default();
-                scratches.suit(&Plan::new(&setup, usize::MAX, Limits::default()), &setup)?;
-                Ok(scratches)
+            fn kept(setup: Setup<'_, Self>) -> Result<Kept<Self>, Error> {
+                let mut kept = Kept::default();
+                let plans = Plans::new(&setup, usize::MAX, Limits::default());
+                kept.reserve(&plans, setup.shape().nx)?;
+                Ok(kept)
             }
 
             fn iterations<'p>(
                 setup: Setup<'_, Self>,
-                scratches: &mut Scratches<Self>,
+                kept: &mut Kept<Self>,
                 current: &'p mut [Self],
                 next: &'p mut [Self],
                 iterations: usize,
             ) -> Result<bool, Error> {
-                self::iterations(
-                    &setup,
-                    scratches,
-                    current,
-                    next,
-                    iterations,
-                    Limits::default(),
-                )
+                let plans = Plans::new(&setup, iterations, Limits::default());
+                self::iterations(&setup, &plans, kept, [current, next], iterations)
             }
 
             fn iteration(setup: Setup<'_, Self>, old: &[Self], new: &mut [Self]) {
-                let plan = Plan::new(&setup, 1, Limits::default());
-                pass(&setup, &plan, 1, old, new, &Scratches::default());
+                let plan = Plan::new(&setup, 1, NEAR, Limits::default());
+                pass(&setup, &plan, 1, old, new, &[]);
             }
         }
     };
@@ -88,46 +99,59 @@ macro_rules! port {
 port!(f32);
 port!(f64);
 
-/// The scratches of passes with several iterations, one for each thread. Their contents are
-/// arbitrary.
+/// What passes keep for later ones.
 #[derive(Debug)]
-pub struct Scratches<T>(Mutex<Vec<Vec<T>>>);
+pub struct Kept<T> {
+    /// A scratch for each thread, with any contents.
+    scratches: Vec<Mutex<Vec<T>>>,
+    /// Finds the faster passes over plates that are far away.
+    trial: Trial,
+}
 
-impl<T> Default for Scratches<T> {
+impl<T> Default for Kept<T> {
     fn default() -> Self {
-        Self(Mutex::default())
+        Self {
+            scratches: Vec::new(),
+            trial: Trial::of(PASSES),
+        }
     }
 }
 
-impl<T: Temperature> Scratches<T> {
-    /// Makes them as many and as long as a plan needs.
-    fn suit(&mut self, plan: &Plan, setup: &Setup<'_, T>) -> Result<(), Error> {
-        let scratches = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let len = plan.cut.scratch(setup.shape().nx);
-        scratches.retain(|scratch| scratch.len() >= len);
-        while scratches.len() < plan.threads {
-            scratches.push(allocation::zeroed(len)?);
+impl<T: Temperature> Kept<T> {
+    /// Makes the scratches as many and as long as plans need for plates `nx` wide.
+    fn reserve(&mut self, plans: &Plans, nx: usize) -> Result<(), Error> {
+        for plan in [&plans.near].into_iter().chain(&plans.far) {
+            let len = plan.cut.scratch(nx);
+            for scratch in &mut self.scratches {
+                let scratch = scratch.get_mut().unwrap_or_else(PoisonError::into_inner);
+                if scratch.len() < len {
+                    *scratch = allocation::zeroed(len)?;
+                }
+            }
+            while self.scratches.len() < plan.threads {
+                self.scratches.push(Mutex::new(allocation::zeroed(len)?));
+            }
         }
         Ok(())
     }
+}
 
-    /// A scratch; an empty one is enough for a single iteration.
-    fn take(&self) -> Vec<T> {
-        let mut scratches = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        scratches.pop().unwrap_or_default()
-    }
-
-    fn give_back(&self, scratch: Vec<T>) {
-        let mut scratches = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        scratches.push(scratch);
-    }
+/// The limits of passes of several iterations.
+#[derive(Debug, Clone, Copy)]
+struct Passes {
+    /// The most iterations of a pass.
+    depth: usize,
+    /// Bytes of the scratch for the levels of a tile.
+    scratch_bytes: usize,
 }
 
 /// What decides how passes are cut up.
 #[derive(Debug, Clone, Copy)]
 struct Limits {
-    depth: usize,
-    scratch_bytes: usize,
+    near: Passes,
+    far: Passes,
+    /// Both plates together are far away if a thread's share of them has more bytes.
+    near_bytes: usize,
     points_per_thread: usize,
     points_per_band: usize,
     subnormals_are_slow: bool,
@@ -136,8 +160,9 @@ struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            depth: DEPTH,
-            scratch_bytes: SCRATCH_BYTES,
+            near: NEAR,
+            far: FAR,
+            near_bytes: NEAR_CACHES * second_cache(),
             points_per_thread: POINTS_PER_THREAD,
             points_per_band: POINTS_PER_BAND,
             subnormals_are_slow: subnormals_are_slow(),
@@ -145,7 +170,7 @@ impl Default for Limits {
     }
 }
 
-/// How a number of iterations is done.
+/// How iterations are done in passes.
 #[derive(Debug, Clone, Copy)]
 struct Plan {
     threads: usize,
@@ -156,10 +181,15 @@ struct Plan {
 }
 
 impl Plan {
-    fn new<T: Temperature>(setup: &Setup<'_, T>, iterations: usize, limits: Limits) -> Self {
+    fn new<T: Temperature>(
+        setup: &Setup<'_, T>,
+        iterations: usize,
+        passes: Passes,
+        limits: Limits,
+    ) -> Self {
         let (rows, columns) = (setup.swept_rows().len(), setup.swept_columns().len());
         let points = rows * columns;
-        let depth = iterations.clamp(1, limits.depth);
+        let depth = iterations.clamp(1, passes.depth);
         let swept = points.saturating_mul(depth);
         let threads = threads::worth(swept, limits.points_per_thread);
         let worth_it = (swept / limits.points_per_band).max(threads);
@@ -180,7 +210,7 @@ impl Plan {
         let columns = if depth == 1 {
             columns
         } else {
-            let widest = limits.scratch_bytes / (KEPT * (depth - 1) * size_of::<T>());
+            let widest = passes.scratch_bytes / (KEPT * (depth - 1) * size_of::<T>());
             let widest = widest.saturating_sub(2 * depth).max(4 * depth);
             columns.div_ceil(columns.div_ceil(widest))
         };
@@ -197,30 +227,59 @@ impl Plan {
     }
 }
 
+/// How a number of iterations is done.
+#[derive(Debug, Clone, Copy)]
+struct Plans {
+    near: Plan,
+    /// Deeper passes to try, if the plates are far away and one has enough iterations.
+    far: Option<Plan>,
+}
+
+impl Plans {
+    fn new<T: Temperature>(setup: &Setup<'_, T>, iterations: usize, limits: Limits) -> Self {
+        let near = Plan::new(setup, iterations, limits.near, limits);
+        let shape = setup.shape();
+        let bytes = 2 * shape.nx * shape.ny * size_of::<T>();
+        let is_far = bytes / near.threads > limits.near_bytes && iterations >= limits.far.depth;
+        let far = is_far.then(|| Plan::new(setup, iterations, limits.far, limits));
+        // Short bands leave no deeper passes.
+        let far = far.filter(|far| far.cut.depth > near.cut.depth);
+        Self { near, far }
+    }
+}
+
 /// [`Port::iterations`].
-fn iterations<'p, T: Temperature>(
+fn iterations<T: Temperature>(
     setup: &Setup<'_, T>,
-    scratches: &mut Scratches<T>,
-    mut current: &'p mut [T],
-    mut next: &'p mut [T],
+    plans: &Plans,
+    kept: &mut Kept<T>,
+    [mut current, mut next]: [&mut [T]; 2],
     iterations: usize,
-    limits: Limits,
 ) -> Result<bool, Error> {
-    if iterations == 0 {
-        return Ok(false);
-    }
-    let plan = Plan::new(setup, iterations, limits);
-    scratches.suit(&plan, setup)?;
-    let scratches = &*scratches;
-    let passes = iterations.div_ceil(plan.cut.depth);
+    kept.reserve(plans, setup.shape().nx)?;
+    let Kept { scratches, trial } = kept;
+    let mut passes = 0;
+    let mut iterate = |plan: &Plan, iterations: usize| {
+        let mut left = iterations;
+        for passes_left in (1..=iterations.div_ceil(plan.cut.depth)).rev() {
+            // Equal numbers, without a pass of few.
+            let depth = left.div_ceil(passes_left);
+            left -= depth;
+            pass(setup, plan, depth, current, next, scratches);
+            std::mem::swap(&mut current, &mut next);
+            passes += 1;
+        }
+    };
     let mut left = iterations;
-    for passes_left in (1..=passes).rev() {
-        // Equal numbers, without a pass of few.
-        let depth = left.div_ceil(passes_left);
-        left -= depth;
-        pass(setup, &plan, depth, current, next, scratches);
-        std::mem::swap(&mut current, &mut next);
+    if let Some(far) = &plans.far {
+        // Either way, the iterations of a deep pass.
+        let depth = far.cut.depth;
+        while left >= depth {
+            trial.run(|is_deep| iterate(if is_deep { far } else { &plans.near }, depth));
+            left -= depth;
+        }
     }
+    iterate(&plans.near, left);
     Ok(passes % 2 == 1)
 }
 
@@ -231,7 +290,7 @@ fn pass<T: Temperature>(
     depth: usize,
     old: &[T],
     new: &mut [T],
-    scratches: &Scratches<T>,
+    scratches: &[Mutex<Vec<T>>],
 ) {
     let streaming = Stores::of_iterated(2 * size_of_val(new)) == Stores::Streaming;
     let cut = Cut {
@@ -243,15 +302,20 @@ fn pass<T: Temperature>(
     let rows = setup.swept_rows();
     let new = &mut new[rows.start * nx..rows.end * nx];
     let bands: Vec<_> = new.chunks_mut(plan.rows * nx).map(Mutex::new).collect();
-    threads::share(plan.threads, bands.len(), |mine| {
-        let mut scratch = scratches.take();
+    threads::share(plan.threads, bands.len(), |thread, mine| {
+        // A single iteration needs none.
+        let mut scratch = scratches
+            .get(thread)
+            .map(|scratch| scratch.lock().unwrap_or_else(PoisonError::into_inner));
+        let scratch = scratch
+            .as_deref_mut()
+            .map_or(&mut [][..], Vec::as_mut_slice);
         for band in mine {
             // Each is locked once.
             let mut new = bands[band].lock().unwrap_or_else(PoisonError::into_inner);
             let first = rows.start + band * plan.rows;
-            iterate_rows(setup, &cut, first, old, &mut new, &mut scratch);
+            iterate_rows(setup, &cut, first, old, &mut new, scratch);
         }
-        scratches.give_back(scratch);
     });
 }
 
@@ -321,16 +385,10 @@ mod tests {
         let expected = old;
 
         let (mut current, mut next) = (initial.clone(), initial);
-        let mut scratches = Scratches::default();
-        let in_next = super::iterations(
-            &setup,
-            &mut scratches,
-            &mut current,
-            &mut next,
-            iterations,
-            limits,
-        )
-        .unwrap();
+        let mut kept = Kept::default();
+        let plans = Plans::new(&setup, iterations, limits);
+        let plates = [&mut current[..], &mut next[..]];
+        let in_next = super::iterations(&setup, &plans, &mut kept, plates, iterations).unwrap();
         let got = if in_next { next } else { current };
         let wrong = (0..nx * ny)
             .find(|&at| bytemuck::bytes_of(&got[at]) != bytemuck::bytes_of(&expected[at]));
@@ -347,9 +405,14 @@ mod tests {
         for case in 0..test_cases::either(300, 2000) {
             let mut below = |most: usize| next() % most;
             let shape = (3 + below(60), 3 + below(40));
-            let limits = Limits {
+            let passes = [(); 2].map(|()| Passes {
                 depth: 1 + below(10),
                 scratch_bytes: below(8000),
+            });
+            let limits = Limits {
+                near: passes[0],
+                far: passes[1],
+                near_bytes: below(1 << 15),
                 points_per_thread: 1 << 10,
                 points_per_band: 1 + below(2000),
                 subnormals_are_slow: below(2) == 0,
@@ -374,7 +437,7 @@ mod tests {
             source: None::<&[f32]>,
             ratio: None,
         };
-        let plan = Plan::new(&setup, 9, limits);
+        let plan = Plan::new(&setup, 9, limits.near, limits);
         assert!(plan.cut.depth > 1 && plan.cut.columns < 3541, "{plan:?}");
         let mut next = numbers();
         for &bits in test_cases::either(&[22][..], &[0, 22, 32]) {

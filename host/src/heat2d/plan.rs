@@ -2,7 +2,7 @@
 
 use super::blocked::Setup;
 use super::check::{self, Checked, invalid};
-use super::cpu::Scratches;
+use super::cpu::Kept;
 use super::ends::all_dirichlet;
 use super::gpu::{self, Variant};
 use super::heat::{Heat2d, STABLE_RATIO};
@@ -198,7 +198,7 @@ pub struct Plan<T: Scalar> {
 pub(super) enum Workspace<T: Scalar> {
     Port {
         next: Buffer<T>,
-        scratches: Scratches<T>,
+        kept: Kept<T>,
     },
     Buffers {
         next: Buffer<T>,
@@ -232,7 +232,7 @@ impl<T: Scalar> Plan<T> {
         let workspace = match (device.kind(), asked) {
             (DeviceKind::Cpu, _) => Workspace::Port {
                 next: next()?,
-                scratches: T::scratches(setup(&heat, None))?,
+                kept: T::kept(setup(&heat, None))?,
             },
             (_, Some(Variant::Texture)) => Workspace::Textures {
                 current: Box::new(texture(shape, device)?),
@@ -446,13 +446,13 @@ impl<T: Scalar> Plan<T> {
     ) -> Result<usize, Error> {
         let (heat, source) = (&self.heat, self.source.as_ref());
         match &mut self.workspace {
-            Workspace::Port { next, scratches } => {
+            Workspace::Port { next, kept } => {
                 let (Some(old), Some(new)) =
                     (current.as_host_mut_slice(), next.as_host_mut_slice())
                 else {
                     unreachable!("buffers of the CPU device that are written are host memory");
                 };
-                if T::iterations(setup(heat, source), scratches, old, new, count)? {
+                if T::iterations(setup(heat, source), kept, old, new, count)? {
                     current.give_way_to(next);
                 }
                 Ok(count)

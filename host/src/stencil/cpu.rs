@@ -508,12 +508,9 @@ impl<T: Number, const INPUTS: usize> Passes<T, INPUTS> {
         {
             let mut scratches = self.scratches();
             scratches.retain(|scratch| scratch.len() >= len);
-            while lent.len() < cut.threads {
-                let Some(scratch) = scratches.pop() else {
-                    break;
-                };
-                lent.push(scratch);
-            }
+            // In order: each thread gets the one that it had, which is probably in its caches.
+            let count = scratches.len().min(cut.threads);
+            lent.extend(scratches.drain(..count));
         }
         while lent.len() < cut.threads {
             lent.push(allocation::zeroed(len)?);
@@ -544,16 +541,20 @@ where
     U: PointUpdate<T, INPUTS, OUTPUTS>,
 {
     let cut = passes.cut::<U, OUTPUTS>(depth);
-    let scratches = Mutex::new(passes.lend(&cut)?);
+    let scratches: Vec<_> = passes.lend(&cut)?.into_iter().map(Mutex::new).collect();
     let pieces: Vec<_> = pieces(&cut, outputs)
         .into_iter()
         .map(|piece| Mutex::new(Some(piece)))
         .collect();
     let run = |streaming: bool| {
-        threads::share(cut.threads, pieces.len(), |mine| {
-            let scratches = || scratches.lock().unwrap_or_else(PoisonError::into_inner);
+        threads::share(cut.threads, pieces.len(), |thread, mine| {
             // There is one for each thread, if threads need any.
-            let mut scratch = scratches().pop().unwrap_or_default();
+            let mut scratch = scratches
+                .get(thread)
+                .map(|scratch| scratch.lock().unwrap_or_else(PoisonError::into_inner));
+            let scratch = scratch
+                .as_deref_mut()
+                .map_or(&mut [][..], Vec::as_mut_slice);
             for piece in mine {
                 // Each piece is taken once.
                 let mut piece = pieces[piece].lock().unwrap_or_else(PoisonError::into_inner);
@@ -566,7 +567,7 @@ where
                         given,
                         inputs,
                         piece,
-                        scratch: &mut scratch,
+                        scratch,
                         stream,
                     });
                 };
@@ -574,9 +575,6 @@ where
                     true => streamed(|stream| work(Some(stream))),
                     false => work(None),
                 }
-            }
-            if !scratch.is_empty() {
-                scratches().push(scratch);
             }
         });
     };
@@ -587,8 +585,8 @@ where
         _ => run(false),
     }
     let lent = scratches
-        .into_inner()
-        .unwrap_or_else(PoisonError::into_inner);
+        .into_iter()
+        .map(|scratch| scratch.into_inner().unwrap_or_else(PoisonError::into_inner));
     passes.scratches().extend(lent);
     Ok(())
 }

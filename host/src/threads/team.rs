@@ -9,9 +9,8 @@ use super::processor;
 use std::any::Any;
 use std::cell::UnsafeCell;
 use std::hint::spin_loop;
-use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -36,73 +35,69 @@ const MOST: usize = 64;
 /// The work of a helper, called with its number.
 type Work<'a> = dyn Fn(usize) + Sync + 'a;
 
-/// A value in cache lines of its own: helpers poll it all the time, and the calling thread's other
-/// writes should not wait for them.
+/// What a helper may do, or does. Its cache lines are its own: it polls them all the time, and should
+/// not wait for other helpers' writes.
 #[repr(align(128))]
-struct CacheLine<T>(T);
+struct Helper {
+    /// One of the states below.
+    state: AtomicU32,
+    /// Whether it is awake or has been spawned.
+    about: AtomicBool,
+}
 
-impl<T> Deref for CacheLine<T> {
-    type Target = T;
+/// No work is open to the helper.
+const CLOSED: u32 = 0;
+/// The helper may begin the team's work.
+const OPEN: u32 = 1;
+/// The helper has begun it.
+const INSIDE: u32 = 2;
 
-    fn deref(&self) -> &T {
-        &self.0
+impl Helper {
+    const fn new() -> Self {
+        Self {
+            state: AtomicU32::new(CLOSED),
+            about: AtomicBool::new(false),
+        }
+    }
+
+    /// Changes the state if it is `from`; otherwise returns it.
+    fn change(&self, from: u32, to: u32) -> Result<u32, u32> {
+        // Acquire: whoever sees that work is open, or closed, sees what was written before.
+        self.state
+            .compare_exchange(from, to, Ordering::Acquire, Ordering::Acquire)
     }
 }
 
 /// Helpers `1..MOST`, and the one piece of work that is open to them.
 pub(super) struct Team {
-    /// [`Open`], packed.
-    open: CacheLine<AtomicU64>,
+    helpers: [Helper; MOST],
     /// Whether a calling thread owns the team.
     taken: AtomicBool,
-    /// The open work; valid while `open` says so or while a helper is inside.
+    /// The open work; valid while it is open to a helper or a helper is inside.
     work: UnsafeCell<*const Work<'static>>,
+    /// The number of the work.
+    number: AtomicU32,
     /// The processor of the calling thread; `u32::MAX` if unknown.
     processor: AtomicU32,
     /// The number of the work in which a helper last left that processor.
     left: AtomicU32,
-    /// Whether the helper of this number is awake or has been spawned.
-    about: [AtomicBool; MOST],
     /// The first panic of a helper.
     panic: Mutex<Option<Box<dyn Any + Send>>>,
 }
 
-// SAFETY: only the thread that has taken the team writes `work`, while it is closed and no helper
-// is inside. Only helpers inside read it, and `open` synchronises them with the write. It points to
-// a Sync value. All other fields are Sync.
+// SAFETY: only the thread that has taken the team writes `work`, while all helpers are closed. Only
+// helpers inside read it; a helper's state synchronises it with the write. It points to a Sync
+// value. All other fields are Sync.
 unsafe impl Sync for Team {}
-
-/// The state: the number of the work, which differs from the previous one; the number of threads
-/// that may take part; and the number of helpers inside.
-#[derive(Clone, Copy)]
-struct Open {
-    number: u32,
-    helpers: u16,
-    inside: u16,
-}
-
-impl Open {
-    const fn unpack(bits: u64) -> Self {
-        Self {
-            number: (bits >> 32) as u32,
-            helpers: (bits >> 16) as u16,
-            inside: bits as u16,
-        }
-    }
-
-    const fn pack(self) -> u64 {
-        (self.number as u64) << 32 | (self.helpers as u64) << 16 | self.inside as u64
-    }
-}
 
 /// The team of the process.
 pub(super) static TEAM: Team = Team {
-    open: CacheLine(AtomicU64::new(0)),
+    helpers: [const { Helper::new() }; MOST],
     taken: AtomicBool::new(false),
     work: UnsafeCell::new(&(nothing as fn(usize))),
+    number: AtomicU32::new(0),
     processor: AtomicU32::new(u32::MAX),
     left: AtomicU32::new(1 << 31),
-    about: [const { AtomicBool::new(false) }; MOST],
     panic: Mutex::new(None),
 };
 
@@ -123,23 +118,24 @@ impl Team {
         // SAFETY: only the lifetime changes. `Closing` below waits, even if `work` panics, until no
         // helper that could use it is inside, and none enters later.
         let work = unsafe { std::mem::transmute::<&Work<'_>, &'static Work<'static>>(work) };
-        // SAFETY: this thread owns the team, which is closed and has no helper inside: its last
-        // owner waited for that.
+        // SAFETY: this thread owns the team, and its last owner waited until all helpers were closed.
         unsafe { *self.work.get() = work };
         let processor = processor::current().unwrap_or(u32::MAX);
         self.processor.store(processor, Ordering::Relaxed);
-        let number = Open::unpack(self.open.load(Ordering::Relaxed)).number;
-        let open = Open {
-            number: number.wrapping_add(1),
-            helpers: threads as u16,
-            inside: 0,
+        let number = self.number.load(Ordering::Relaxed).wrapping_add(1);
+        self.number.store(number, Ordering::Relaxed);
+        let closing = Closing {
+            team: self,
+            helpers: &self.helpers[1..threads],
         };
-        self.open.store(open.pack(), Ordering::Release);
-        let closing = Closing(self);
-        for helper in 1..threads {
-            let about = &self.about[helper];
+        // First all are told: those that are awake begin.
+        for helper in closing.helpers {
+            helper.state.store(OPEN, Ordering::Release);
+        }
+        for (helper, number) in closing.helpers.iter().zip(1..) {
+            let about = &helper.about;
             if !about.load(Ordering::Relaxed) && !about.swap(true, Ordering::Relaxed) {
-                rayon::spawn(move || self.help(helper));
+                rayon::spawn(move || self.help(number));
             }
         }
         work(0);
@@ -148,10 +144,11 @@ impl Team {
     }
 
     /// Moves a helper to another processor if it runs on that of the calling thread.
-    fn leave_caller(&self, number: u32) {
+    fn leave_caller(&self) {
         let Some(here) = processor::current() else {
             return;
         };
+        let number = self.number.load(Ordering::Relaxed);
         let last = self.left.load(Ordering::Relaxed);
         if here == self.processor.load(Ordering::Relaxed) && number.wrapping_sub(last) >= RARELY {
             self.left.store(number, Ordering::Relaxed);
@@ -159,79 +156,63 @@ impl Team {
         }
     }
 
-    /// Runs a helper until it has found nothing to do for [`AWAKE`].
-    fn help(&self, helper: usize) {
-        let mut last = None;
+    /// Runs the helper of this number until it has found nothing to do for [`AWAKE`].
+    fn help(&self, number: usize) {
+        let helper = &self.helpers[number];
         let mut since = Instant::now();
         loop {
             for _ in 0..LOOKS {
-                let bits = self.open.load(Ordering::Relaxed);
-                let open = Open::unpack(bits);
-                if Some(open.number) == last || helper >= usize::from(open.helpers) {
+                if helper.state.load(Ordering::Relaxed) != OPEN
+                    || helper.change(OPEN, INSIDE).is_err()
+                {
                     spin_loop();
                     continue;
                 }
-                let inside = Open {
-                    inside: open.inside + 1,
-                    ..open
-                };
-                let entered = self.open.compare_exchange_weak(
-                    bits,
-                    inside.pack(),
-                    Ordering::Acquire,
-                    Ordering::Relaxed,
-                );
-                if entered.is_err() {
-                    continue;
-                }
-                last = Some(open.number);
-                self.leave_caller(open.number);
-                // SAFETY: this helper is inside, so the work exists until it has left, and was
+                self.leave_caller();
+                // SAFETY: this helper is inside, so the work exists until it is closed, and was
                 // written before it was opened.
                 let work = unsafe { &**self.work.get() };
-                if let Err(panic) = catch_unwind(AssertUnwindSafe(|| work(helper))) {
+                if let Err(panic) = catch_unwind(AssertUnwindSafe(|| work(number))) {
                     let mut first = self.panic.lock().unwrap_or_else(PoisonError::into_inner);
                     first.get_or_insert(panic);
                 }
-                self.open.fetch_sub(1, Ordering::Release);
+                helper.state.store(CLOSED, Ordering::Release);
                 since = Instant::now();
             }
             if since.elapsed() > AWAKE {
                 break;
             }
         }
-        self.about[helper].store(false, Ordering::Relaxed);
+        helper.about.store(false, Ordering::Relaxed);
     }
 }
 
-/// On drop, closes the work of a team, waits for the helpers inside, and releases the team.
-struct Closing<'a>(&'a Team);
+/// On drop, closes the work of a team to the helpers to which it is open, waits for those inside,
+/// and releases the team.
+struct Closing<'a> {
+    team: &'a Team,
+    helpers: &'a [Helper],
+}
 
 impl Drop for Closing<'_> {
     fn drop(&mut self) {
-        let Self(team) = self;
-        let mut looks = 0;
-        let mut open = Open::unpack(team.open.load(Ordering::Relaxed));
-        loop {
-            let closed = Open { helpers: 0, ..open };
-            // No helper enters after this exchange.
-            match team.open.compare_exchange_weak(
-                open.pack(),
-                closed.pack(),
-                Ordering::Relaxed,
-                Ordering::Relaxed,
-            ) {
-                Ok(_) => break,
-                Err(now) => open = Open::unpack(now),
+        let Self { team, helpers } = self;
+        // No helper enters after this.
+        for helper in *helpers {
+            if helper.state.load(Ordering::Relaxed) == OPEN {
+                let _ = helper.change(OPEN, CLOSED);
             }
         }
-        // The acquire loads make the helpers' results visible once they have left.
-        while Open::unpack(team.open.load(Ordering::Acquire)).inside > 0 {
-            looks += 1;
-            if looks < PATIENCE {
-                spin_loop();
-            } else {
-                thread::yield_now();
+        let mut looks = 0;
+        for helper in *helpers {
+            // The acquire load makes the helper's results visible.
+            while helper.state.load(Ordering::Acquire) != CLOSED {
+                looks += 1;
+                if looks < PATIENCE {
+                    spin_loop();
+                } else {
+                    thread::yield_now();
+                }
             }
         }
         let panic = team

@@ -255,7 +255,7 @@ fn total_of_chunks<V: Total, T: Terms<V>, const N: usize>(terms: T) -> V {
     let mut totals = [V::NOTHING; N];
     for first in (0..chunks).step_by(lanes_of_totals) {
         let row = &row[..lanes_of_totals.min(chunks - first)];
-        threads::share(threads, row.len(), |mine| {
+        threads::share(threads, row.len(), |_, mine| {
             let mut totals = [V::NOTHING; LANES];
             let mut trial = match ways[0] == ways[1] {
                 true => Trial::of(0),
