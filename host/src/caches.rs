@@ -18,6 +18,11 @@ pub(crate) fn last_cache_per_core() -> usize {
     *SHARE.get_or_init(|| last_cache() / threads::hardware())
 }
 
+/// Bytes of a core's first-level cache for data; 32 KiB if it is unknown.
+pub(crate) fn first_cache() -> usize {
+    cache_sizes().first().copied().unwrap_or(32 << 10)
+}
+
 /// Bytes of a core's second-level cache; 512 KiB if it is unknown or smaller.
 pub(crate) fn second_cache() -> usize {
     const LEAST: usize = 512 << 10;

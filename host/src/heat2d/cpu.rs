@@ -7,7 +7,7 @@
 #![forbid(unsafe_code)]
 
 use super::blocked::{Cut, KEPT, Setup, Temperature, iterate_rows};
-use crate::caches::second_cache;
+use crate::caches::{first_cache, second_cache};
 use crate::simd::subnormals_are_slow;
 use crate::streaming::Stores;
 use crate::trial::Trial;
@@ -20,16 +20,19 @@ const POINTS_PER_THREAD: usize = 1 << 14;
 /// The same for a band.
 const POINTS_PER_BAND: usize = 1 << 15;
 
-/// Passes over plates in the caches. Their scratch fits in a core's second-level cache. A scratch in
-/// the first-level cache makes rows shorter, and is slower.
-const NEAR: Passes = Passes {
+/// The usual passes. Their scratch fits in a core's second-level cache. A scratch in the first-level
+/// cache makes rows shorter, and is slower.
+const USUAL: Passes = Passes {
     depth: 8,
     scratch_bytes: 256 << 10,
 };
 
+/// Passes that may be faster if the scratch of the usual ones does not fit in the first-level cache.
+const SHALLOW: Passes = Passes { depth: 4, ..USUAL };
+
 /// Passes that may be faster over plates that are far away: fewer, in which more points are computed
 /// twice.
-const FAR: Passes = Passes {
+const DEEP: Passes = Passes {
     depth: 16,
     scratch_bytes: 512 << 10,
 };
@@ -89,7 +92,7 @@ macro_rules! port {
             }
 
             fn iteration(setup: Setup<'_, Self>, old: &[Self], new: &mut [Self]) {
-                let plan = Plan::new(&setup, 1, NEAR, Limits::default());
+                let plan = Plan::new(&setup, 1, USUAL, Limits::default());
                 pass(&setup, &plan, 1, old, new, &[]);
             }
         }
@@ -104,7 +107,7 @@ port!(f64);
 pub struct Kept<T> {
     /// A scratch for each thread, with any contents.
     scratches: Vec<Mutex<Vec<T>>>,
-    /// Finds the faster passes over plates that are far away.
+    /// Finds the faster passes.
     trial: Trial,
 }
 
@@ -120,7 +123,7 @@ impl<T> Default for Kept<T> {
 impl<T: Temperature> Kept<T> {
     /// Makes the scratches as many and as long as plans need for plates `nx` wide.
     fn reserve(&mut self, plans: &Plans, nx: usize) -> Result<(), Error> {
-        for plan in [&plans.near].into_iter().chain(&plans.far) {
+        for plan in [&plans.usual].into_iter().chain(&plans.other) {
             let len = plan.cut.scratch(nx);
             for scratch in &mut self.scratches {
                 let scratch = scratch.get_mut().unwrap_or_else(PoisonError::into_inner);
@@ -148,8 +151,11 @@ struct Passes {
 /// What decides how passes are cut up.
 #[derive(Debug, Clone, Copy)]
 struct Limits {
-    near: Passes,
-    far: Passes,
+    usual: Passes,
+    shallow: Passes,
+    deep: Passes,
+    /// The most bytes of a scratch in the first-level cache.
+    first_bytes: usize,
     /// Both plates together are far away if a thread's share of them has more bytes.
     near_bytes: usize,
     points_per_thread: usize,
@@ -160,8 +166,10 @@ struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            near: NEAR,
-            far: FAR,
+            usual: USUAL,
+            shallow: SHALLOW,
+            deep: DEEP,
+            first_bytes: first_cache(),
             near_bytes: NEAR_CACHES * second_cache(),
             points_per_thread: POINTS_PER_THREAD,
             points_per_band: POINTS_PER_BAND,
@@ -230,21 +238,28 @@ impl Plan {
 /// How a number of iterations is done.
 #[derive(Debug, Clone, Copy)]
 struct Plans {
-    near: Plan,
-    /// Deeper passes to try, if the plates are far away and one has enough iterations.
-    far: Option<Plan>,
+    usual: Plan,
+    /// Passes to try.
+    other: Option<Plan>,
 }
 
 impl Plans {
     fn new<T: Temperature>(setup: &Setup<'_, T>, iterations: usize, limits: Limits) -> Self {
-        let near = Plan::new(setup, iterations, limits.near, limits);
+        let usual = Plan::new(setup, iterations, limits.usual, limits);
         let shape = setup.shape();
-        let bytes = 2 * shape.nx * shape.ny * size_of::<T>();
-        let is_far = bytes / near.threads > limits.near_bytes && iterations >= limits.far.depth;
-        let far = is_far.then(|| Plan::new(setup, iterations, limits.far, limits));
-        // Short bands leave no deeper passes.
-        let far = far.filter(|far| far.cut.depth > near.cut.depth);
-        Self { near, far }
+        let bytes = 2 * shape.nx * shape.ny * size_of::<T>() / usual.threads;
+        let scratch_bytes = usual.cut.scratch(shape.nx) * size_of::<T>();
+        let passes = if bytes > limits.near_bytes {
+            Some(limits.deep)
+        } else if scratch_bytes > limits.first_bytes {
+            Some(limits.shallow)
+        } else {
+            None
+        };
+        let other = passes.map(|passes| Plan::new(setup, iterations, passes, limits));
+        // Few iterations, or short bands, may allow one depth only.
+        let other = other.filter(|other| other.cut.depth != usual.cut.depth);
+        Self { usual, other }
     }
 }
 
@@ -271,15 +286,19 @@ fn iterations<T: Temperature>(
         }
     };
     let mut left = iterations;
-    if let Some(far) = &plans.far {
-        // Either way, the iterations of a deep pass.
-        let depth = far.cut.depth;
-        while left >= depth {
-            trial.run(|is_deep| iterate(if is_deep { far } else { &plans.near }, depth));
-            left -= depth;
+    if let Plans {
+        usual,
+        other: Some(other),
+    } = plans
+    {
+        // Either way, the iterations of the deeper pass.
+        let unit = usual.cut.depth.max(other.cut.depth);
+        while left >= unit {
+            trial.run(|is_other| iterate(if is_other { other } else { usual }, unit));
+            left -= unit;
         }
     }
-    iterate(&plans.near, left);
+    iterate(&plans.usual, left);
     Ok(passes % 2 == 1)
 }
 
@@ -405,13 +424,15 @@ mod tests {
         for case in 0..test_cases::either(300, 2000) {
             let mut below = |most: usize| next() % most;
             let shape = (3 + below(60), 3 + below(40));
-            let passes = [(); 2].map(|()| Passes {
+            let passes = [(); 3].map(|()| Passes {
                 depth: 1 + below(10),
                 scratch_bytes: below(8000),
             });
             let limits = Limits {
-                near: passes[0],
-                far: passes[1],
+                usual: passes[0],
+                shallow: passes[1],
+                deep: passes[2],
+                first_bytes: below(1 << 13),
                 near_bytes: below(1 << 15),
                 points_per_thread: 1 << 10,
                 points_per_band: 1 + below(2000),
@@ -437,7 +458,7 @@ mod tests {
             source: None::<&[f32]>,
             ratio: None,
         };
-        let plan = Plan::new(&setup, 9, limits.near, limits);
+        let plan = Plan::new(&setup, 9, limits.usual, limits);
         assert!(plan.cut.depth > 1 && plan.cut.columns < 3541, "{plan:?}");
         let mut next = numbers();
         for &bits in test_cases::either(&[22][..], &[0, 22, 32]) {
