@@ -212,7 +212,7 @@ impl Plan {
         let depth = if bands == 1 {
             depth
         } else {
-            depth.min(1 + rows / 4)
+            depth.min(1 + rows / 2)
         };
         // Tiles as wide as the scratch allows, in equal parts.
         let columns = if depth == 1 {
