@@ -114,17 +114,33 @@ impl Pieces {
 }
 
 /// Shares the pieces `0..pieces` among at most `threads` threads, including the calling one, and
-/// calls `work` on each thread with the thread's number, which is less than `threads`, and its
-/// pieces. It does not wait for a thread that has not begun, and with `threads` = 1 it starts no
-/// other.
-///
-/// In the next call a thread has the same number, if the same threads come. So memory of its number
-/// is probably in its caches.
+/// calls `work` on each thread with its pieces. It does not wait for a thread that has not begun,
+/// and with `threads` = 1 it starts no other.
 pub(crate) fn share(
     threads: usize,
     pieces: usize,
-    work: impl Fn(usize, &mut dyn Iterator<Item = usize>) + Sync,
+    work: impl Fn(&mut dyn Iterator<Item = usize>) + Sync,
 ) {
+    share_with_scratch::<()>(threads, pieces, &[], |mine, _| work(mine));
+}
+
+/// [`share`] with one of the `scratches` for each thread; where there are fewer, an empty one.
+///
+/// If the same threads come to the next call, each has the same scratch again, which is probably in
+/// its caches.
+pub(crate) fn share_with_scratch<T: Send>(
+    threads: usize,
+    pieces: usize,
+    scratches: &[Mutex<Vec<T>>],
+    work: impl Fn(&mut dyn Iterator<Item = usize>, &mut [T]) + Sync,
+) {
+    let work = |thread: usize, mine: &mut dyn Iterator<Item = usize>| match scratches.get(thread) {
+        Some(scratch) => {
+            let mut scratch = scratch.lock().unwrap_or_else(PoisonError::into_inner);
+            work(mine, &mut scratch);
+        }
+        None => work(mine, &mut []),
+    };
     let threads = threads.min(pieces);
     if threads <= 1 {
         return work(0, &mut (0..pieces));
@@ -166,7 +182,7 @@ pub(crate) fn share_parts<T: Send>(
         .max(1)
         .next_multiple_of(granule);
     let parts: Vec<_> = values.chunks_mut(len).map(Mutex::new).collect();
-    share(threads, parts.len(), |_, mine| {
+    share(threads, parts.len(), |mine| {
         for part in mine {
             // Each part is locked once.
             let mut values = parts[part].lock().unwrap_or_else(PoisonError::into_inner);
@@ -185,8 +201,10 @@ mod tests {
             for threads in [0, 1, 2, 3, 7, 64, 65, 200] {
                 let visits: Vec<_> = (0..pieces).map(|_| AtomicUsize::new(0)).collect();
                 let calls = AtomicUsize::new(0);
-                share(threads, pieces, |thread, mine| {
-                    assert!(thread < threads.max(1));
+                let mut scratches: Vec<_> =
+                    (0..threads.max(1)).map(|_| Mutex::new(vec![0])).collect();
+                share_with_scratch(threads, pieces, &scratches, |mine, scratch| {
+                    scratch[0] += 1;
                     calls.fetch_add(1, Ordering::Relaxed);
                     for piece in mine {
                         visits[piece].fetch_add(1, Ordering::Relaxed);
@@ -199,6 +217,12 @@ mod tests {
                 );
                 let most = threads.min(pieces).max(1);
                 let calls = calls.into_inner();
+                let used = scratches
+                    .iter_mut()
+                    .map(|scratch| scratch.get_mut().unwrap()[0]);
+                let used: Vec<usize> = used.collect();
+                assert!(used.iter().all(|&calls| calls <= 1), "{used:?}");
+                assert_eq!(used.iter().sum::<usize>(), calls);
                 assert!((1..=most).contains(&calls), "{calls}: {pieces}, {threads}");
             }
         }
@@ -246,9 +270,9 @@ mod tests {
                 scope.spawn(|| {
                     for pieces in (0..40).cycle().take(400) {
                         let all = AtomicUsize::new(0);
-                        share(3, 5, |_, outer| {
+                        share(3, 5, |outer| {
                             for _ in outer {
-                                share(2, pieces, |_, mine| sum(mine, &all));
+                                share(2, pieces, |mine| sum(mine, &all));
                             }
                         });
                         let once = pieces * pieces.saturating_sub(1) / 2;
@@ -264,7 +288,7 @@ mod tests {
         use std::panic::{AssertUnwindSafe, catch_unwind};
         for bad in 0..100 {
             let result = catch_unwind(AssertUnwindSafe(|| {
-                share(2, 100, |_, mine| {
+                share(2, 100, |mine| {
                     for piece in mine {
                         assert_ne!(piece, bad, "this one");
                     }
@@ -272,7 +296,7 @@ mod tests {
             }));
             assert!(result.is_err(), "{bad}");
             let all = AtomicUsize::new(0);
-            share(2, 100, |_, mine| {
+            share(2, 100, |mine| {
                 all.fetch_add(mine.count(), Ordering::Relaxed);
             });
             assert_eq!(all.into_inner(), 100);

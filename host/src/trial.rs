@@ -14,6 +14,9 @@ const PIECES_PER_PAIR: usize = 64;
 /// The most pairs.
 const MOST_PAIRS: usize = 7;
 
+/// The number of passes over fields for a trial of them: it takes a small part of so many.
+pub(crate) const PASSES: usize = 256;
+
 /// The trial of one thread's share of the work.
 #[derive(Debug)]
 pub(crate) struct Trial {

@@ -264,7 +264,7 @@ pub(super) fn for_each_tile<'out, T: InVectors, const N: usize>(
     if threads > 1 || bytes > SMALL_BYTES {
         let deal = one.for_threads(march, threads, written);
         if let Ok(tasks) = deal.tasks(&mut outputs) {
-            threads::share(threads, tasks.len(), |_, mine| {
+            threads::share(threads, tasks.len(), |mine| {
                 let mut drafts = Drafts::new(&deal);
                 for task in mine {
                     let task = tasks[task]

@@ -10,7 +10,7 @@ use super::blocked::{Cut, KEPT, Setup, Temperature, iterate_rows};
 use crate::caches::{first_cache, second_cache};
 use crate::simd::subnormals_are_slow;
 use crate::streaming::Stores;
-use crate::trial::Trial;
+use crate::trial::{PASSES, Trial};
 use crate::{Error, allocation, threads};
 use std::sync::{Mutex, PoisonError};
 
@@ -40,9 +40,6 @@ const DEEP: Passes = Passes {
 /// Both plates together are far away if a thread's share of them has more bytes than this many
 /// second-level caches.
 const NEAR_CACHES: usize = 4;
-
-/// A trial of passes takes a small part of this many.
-const PASSES: usize = 256;
 
 /// Rows of a band per iteration after the first: enough that few rows are computed twice.
 const ROWS_PER_DEPTH: usize = 16;
@@ -286,11 +283,8 @@ fn iterations<T: Temperature>(
         }
     };
     let mut left = iterations;
-    if let Plans {
-        usual,
-        other: Some(other),
-    } = plans
-    {
+    let usual = &plans.usual;
+    if let Some(other) = &plans.other {
         // Either way, the iterations of the deeper pass.
         let unit = usual.cut.depth.max(other.cut.depth);
         while left >= unit {
@@ -298,7 +292,7 @@ fn iterations<T: Temperature>(
             left -= unit;
         }
     }
-    iterate(&plans.usual, left);
+    iterate(usual, left);
     Ok(passes % 2 == 1)
 }
 
@@ -321,14 +315,7 @@ fn pass<T: Temperature>(
     let rows = setup.swept_rows();
     let new = &mut new[rows.start * nx..rows.end * nx];
     let bands: Vec<_> = new.chunks_mut(plan.rows * nx).map(Mutex::new).collect();
-    threads::share(plan.threads, bands.len(), |thread, mine| {
-        // A single iteration needs none.
-        let mut scratch = scratches
-            .get(thread)
-            .map(|scratch| scratch.lock().unwrap_or_else(PoisonError::into_inner));
-        let scratch = scratch
-            .as_deref_mut()
-            .map_or(&mut [][..], Vec::as_mut_slice);
+    threads::share_with_scratch(plan.threads, bands.len(), scratches, |mine, scratch| {
         for band in mine {
             // Each is locked once.
             let mut new = bands[band].lock().unwrap_or_else(PoisonError::into_inner);

@@ -35,7 +35,7 @@ use crate::caches::{last_cache, last_cache_per_core, second_cache};
 use crate::elementwise::cpu::put_among;
 use crate::simd::dispatched;
 use crate::streaming::{Stores, Streaming, streamed};
-use crate::trial::Trial;
+use crate::trial::{PASSES, Trial};
 use crate::{Boundary, Error, allocation, threads};
 use halo_stencil::{Layout, Place, PointUpdate, Reach, furthest, overwritten};
 use pulp::{Simd, WithSimd};
@@ -63,9 +63,6 @@ const NEAR_CACHES: usize = 4;
 /// Rows of fewer points are written with ordinary stores: the lines at their ends, which are
 /// written so in any case, are a large part of them.
 const LONG_ROW: usize = 1024;
-
-/// A trial of stores takes a small part of this many passes.
-const PASSES: usize = 256;
 
 /// The limits that determine how a pass is divided.
 #[derive(Debug, Clone, Copy)]
@@ -547,14 +544,7 @@ where
         .map(|piece| Mutex::new(Some(piece)))
         .collect();
     let run = |streaming: bool| {
-        threads::share(cut.threads, pieces.len(), |thread, mine| {
-            // There is one for each thread, if threads need any.
-            let mut scratch = scratches
-                .get(thread)
-                .map(|scratch| scratch.lock().unwrap_or_else(PoisonError::into_inner));
-            let scratch = scratch
-                .as_deref_mut()
-                .map_or(&mut [][..], Vec::as_mut_slice);
+        threads::share_with_scratch(cut.threads, pieces.len(), &scratches, |mine, scratch| {
             for piece in mine {
                 // Each piece is taken once.
                 let mut piece = pieces[piece].lock().unwrap_or_else(PoisonError::into_inner);

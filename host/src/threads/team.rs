@@ -60,11 +60,12 @@ impl Helper {
         }
     }
 
-    /// Changes the state if it is `from`; otherwise returns it.
-    fn change(&self, from: u32, to: u32) -> Result<u32, u32> {
+    /// Changes the state if it is `from`, and tells whether it was.
+    fn change(&self, from: u32, to: u32) -> bool {
         // Acquire: whoever sees that work is open, or closed, sees what was written before.
         self.state
             .compare_exchange(from, to, Ordering::Acquire, Ordering::Acquire)
+            .is_ok()
     }
 }
 
@@ -162,9 +163,7 @@ impl Team {
         let mut since = Instant::now();
         loop {
             for _ in 0..LOOKS {
-                if helper.state.load(Ordering::Relaxed) != OPEN
-                    || helper.change(OPEN, INSIDE).is_err()
-                {
+                if helper.state.load(Ordering::Relaxed) != OPEN || !helper.change(OPEN, INSIDE) {
                     spin_loop();
                     continue;
                 }
@@ -200,7 +199,7 @@ impl Drop for Closing<'_> {
         // No helper enters after this.
         for helper in *helpers {
             if helper.state.load(Ordering::Relaxed) == OPEN {
-                let _ = helper.change(OPEN, CLOSED);
+                helper.change(OPEN, CLOSED);
             }
         }
         let mut looks = 0;

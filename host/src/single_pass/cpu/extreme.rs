@@ -182,7 +182,7 @@ fn found<T: Ordered, const GREATEST: bool>(values: &[T]) -> Found<T> {
         _ => true,
     };
     let all = Mutex::new(None::<Found<T>>);
-    threads::share(threads, pieces, |_, mine| {
+    threads::share(threads, pieces, |mine| {
         let mut trial = Trial::of(if far { pieces / threads } else { 0 });
         let mut signs = probably_zero;
         let of_mine = mine

@@ -17,7 +17,7 @@ pub(super) fn sum_of_pieces(
 ) -> u64 {
     let threads = threads::worth(len.saturating_mul(size), SHARE_BYTES);
     let all = AtomicU64::new(0);
-    threads::share(threads, len.div_ceil(PIECE), |_, mine| {
+    threads::share(threads, len.div_ceil(PIECE), |mine| {
         let mut of_mine = 0_u64;
         for piece in mine {
             let begin = piece * PIECE;

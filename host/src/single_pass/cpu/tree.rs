@@ -145,12 +145,8 @@ trait Terms<V: Total>: Copy + Sync {
     /// Adds a term to each lane of `total`, the first of them from `place`.
     fn take_vector<S: Simd>(self, simd: S, total: V::Vector<S>, place: usize) -> V::Vector<S>;
 
-    /// Adds terms to each lane of the totals of columns ([`Widen::columns`]), if there is a fast way.
-    fn take_columns<S: Simd>(
-        self,
-        simd: S,
-        totals: [V::Vector<S>; COLUMNS],
-    ) -> Option<[V::Vector<S>; COLUMNS]>;
+    /// The terms, in the order of [`Widen::columns`], if there is a fast way.
+    fn columns<S: Simd>(self, simd: S) -> Option<[V::Vector<S>; COLUMNS]>;
 
     /// Prefetches `count` terms. The first of them lies `ahead` bytes after the first term; some may
     /// lie beyond the end.
@@ -162,6 +158,27 @@ trait Terms<V: Total>: Copy + Sync {
 struct Arrays<'a, T, F, const N: usize> {
     arrays: [&'a [T]; N],
     take: F,
+}
+
+impl<T, F, const N: usize> Arrays<'_, T, F, N> {
+    /// Adds the term of `elements` to each lane of `total`.
+    #[inline(always)]
+    fn add<V: Total, S: Simd>(
+        self,
+        simd: S,
+        total: V::Vector<S>,
+        elements: [V::Vector<S>; N],
+    ) -> V::Vector<S>
+    where
+        F: Take<V, N>,
+    {
+        self.take.take(
+            total,
+            elements,
+            #[inline(always)]
+            |number| number.splat(simd),
+        )
+    }
 }
 
 impl<V: Total, T: Widen<V>, F: Take<V, N>, const N: usize> Terms<V> for Arrays<'_, T, F, N> {
@@ -201,37 +218,24 @@ impl<V: Total, T: Widen<V>, F: Take<V, N>, const N: usize> Terms<V> for Arrays<'
         for (element, array) in elements.iter_mut().zip(&self.arrays) {
             *element = T::vector(simd, &array[place..][..lanes::<S, V>()]);
         }
-        self.take.take(
-            total,
-            elements,
-            #[inline(always)]
-            |number| number.splat(simd),
-        )
+        self.add(simd, total, elements)
     }
 
     #[inline(always)]
-    fn take_columns<S: Simd>(
-        self,
-        simd: S,
-        mut totals: [V::Vector<S>; COLUMNS],
-    ) -> Option<[V::Vector<S>; COLUMNS]> {
-        let mut columns = [totals; N];
+    fn columns<S: Simd>(self, simd: S) -> Option<[V::Vector<S>; COLUMNS]> {
+        let mut terms = [V::NOTHING.splat(simd); COLUMNS];
+        let mut columns = [terms; N];
         for (columns, array) in columns.iter_mut().zip(&self.arrays) {
             *columns = T::columns(simd, array)?;
         }
-        for (c, total) in totals.iter_mut().enumerate() {
-            let mut elements = [*total; N];
+        for (c, term) in terms.iter_mut().enumerate() {
+            let mut elements = [*term; N];
             for (element, columns) in elements.iter_mut().zip(&columns) {
                 *element = columns[c];
             }
-            *total = self.take.take(
-                *total,
-                elements,
-                #[inline(always)]
-                |number| number.splat(simd),
-            );
+            *term = self.add(simd, *term, elements);
         }
-        Some(totals)
+        Some(terms)
     }
 
     #[inline(always)]
@@ -287,7 +291,7 @@ fn total_of_chunks<V: Total, T: Terms<V>, const N: usize>(terms: T) -> V {
     let mut totals = [V::NOTHING; N];
     for first in (0..chunks).step_by(lanes_of_totals) {
         let row = &row[..lanes_of_totals.min(chunks - first)];
-        threads::share(threads, row.len(), |_, mine| {
+        threads::share(threads, row.len(), |mine| {
             let mut totals = [V::NOTHING; LANES];
             let mut trial = match ways[0] == ways[1] {
                 true => Trial::of(0),
@@ -353,7 +357,10 @@ impl<V: Total, T: Terms<V>> WithSimd for Chunk<'_, V, T> {
         // If there are few rows, each group of lanes is summed completely before the next.
         let few = match len / lanes {
             _ if in_order || len % lanes > 0 => None,
-            1 => sums_of_one::<V, T, S>(simd, terms, prefetched, totals),
+            1 => match sums_of_columns::<V, T, S>(simd, terms, prefetched, totals) {
+                None => sums_of_few::<V, T, S, 1>(simd, [terms], prefetched, totals),
+                count => count,
+            },
             2 => sums_of_few::<V, T, S, 2>(simd, rows(terms, 0, lanes), prefetched, totals),
             4 => sums_of_few::<V, T, S, 4>(simd, rows(terms, 0, lanes), prefetched, totals),
             // For conversions, which take shorter vectors, there are too few registers.
@@ -504,9 +511,10 @@ fn sums_of_few<V: Total, T: Terms<V>, S: Simd, const N: usize>(
     Some(blocks * lanes)
 }
 
-/// [`sums_of_few`] for one row: by columns if that is faster, with one sum for twice as many lanes.
+/// [`sums_of_few`] for one row, by columns: one sum for twice as many lanes. `None` if there are too
+/// few lanes, or no fast way.
 #[inline(always)]
-fn sums_of_one<V: Total, T: Terms<V>, S: Simd>(
+fn sums_of_columns<V: Total, T: Terms<V>, S: Simd>(
     simd: S,
     row: T,
     prefetched: bool,
@@ -515,25 +523,18 @@ fn sums_of_one<V: Total, T: Terms<V>, S: Simd>(
     let lanes = lanes::<S, V>();
     let block = COLUMNS * lanes;
     let blocks = totals.len() / block;
-    let nothing = [V::NOTHING.splat(simd); COLUMNS];
     let sums = V::vectors_mut::<S>(totals);
     for (i, sum) in sums.iter_mut().take(blocks).enumerate() {
         let part = row.part(i * block, block);
         if prefetched {
             part.prefetch(block, AHEAD_IN_ROWS_BYTES);
         }
-        let Some(columns) = part.take_columns(simd, nothing) else {
-            return sums_of_few::<V, T, S, 1>(simd, [row], prefetched, totals);
-        };
         // The sums of each four lanes, and of neighbouring fours.
-        let [a0, a1, b0, b1, c0, c1, d0, d1] = columns;
+        let [a0, a1, b0, b1, c0, c1, d0, d1] = part.columns(simd)?;
         let fours = [(a0 + b0) + (c0 + d0), (a1 + b1) + (c1 + d1)];
         *sum = V::lanes(fours[0] + fours[1]);
     }
-    match blocks {
-        0 => sums_of_few::<V, T, S, 1>(simd, [row], prefetched, totals),
-        _ => Some(blocks * lanes),
-    }
+    (blocks > 0).then_some(blocks * lanes)
 }
 
 /// Totals; their number is a power of two.

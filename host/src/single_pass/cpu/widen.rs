@@ -6,7 +6,7 @@ use pulp::Simd;
 use {
     pulp::x86::{V3, V4},
     std::any::Any,
-    std::arch::x86_64::__m256,
+    std::arch::x86_64::{__m256, __m256d},
 };
 
 /// The number of vectors that [`Widen::columns`] makes.
@@ -109,29 +109,23 @@ impl Widen<f64> for f32 {
             {
                 let avx = simd256.avx;
                 let [a, b, c, d]: [__m256; 4] = bytemuck::cast(*elements);
-                // The first two of each four, from `a` and `b` and from `c` and `d`, and the last
-                // two.
+                // The first two of each four, and the last two.
                 let low = [avx._mm256_unpacklo_ps(a, b), avx._mm256_unpacklo_ps(c, d)];
                 let high = [avx._mm256_unpackhi_ps(a, b), avx._mm256_unpackhi_ps(c, d)];
+                let [low, high]: [[__m256d; 2]; 2] = bytemuck::cast([low, high]);
+                let exchanged = [
+                    avx._mm256_unpacklo_pd(low[0], low[1]),
+                    avx._mm256_unpackhi_pd(low[0], low[1]),
+                    avx._mm256_unpacklo_pd(high[0], high[1]),
+                    avx._mm256_unpackhi_pd(high[0], high[1]),
+                ];
                 let mut columns = [0.0.splat(_simd); COLUMNS];
-                for (two, columns) in [low, high].into_iter().zip(columns.chunks_exact_mut(4)) {
-                    let [ab, cd] = [avx._mm256_castps_pd(two[0]), avx._mm256_castps_pd(two[1])];
-                    let four = [
-                        avx._mm256_unpacklo_pd(ab, cd),
-                        avx._mm256_unpackhi_pd(ab, cd),
-                    ];
-                    for (column, halves) in four.into_iter().zip(columns.chunks_exact_mut(2)) {
-                        let column = avx._mm256_castpd_ps(column);
-                        for (half, numbers) in [
-                            avx._mm256_castps256_ps128(column),
-                            avx._mm256_extractf128_ps::<1>(column),
-                        ]
-                        .into_iter()
-                        .zip(halves)
-                        {
-                            *numbers = f64::load(_simd, bytemuck::cast(avx._mm256_cvtps_pd(half)));
-                        }
-                    }
+                for (column, halves) in exchanged.into_iter().zip(columns.chunks_exact_mut(2)) {
+                    let column = avx._mm256_castpd_ps(column);
+                    let first = avx._mm256_cvtps_pd(avx._mm256_castps256_ps128(column));
+                    let second = avx._mm256_cvtps_pd(avx._mm256_extractf128_ps::<1>(column));
+                    halves[0] = f64::load(_simd, bytemuck::cast(first));
+                    halves[1] = f64::load(_simd, bytemuck::cast(second));
                 }
                 return Some(columns);
             }
