@@ -194,7 +194,16 @@ fn pull<T, A>(
     });
 }
 
-/// The pull of `bodies` on `targets`.
+/// Whether a root and a quotient of vectors of `S` are worthwhile for every second pair of bodies:
+/// processors compute them beside other operations, in vectors of 32 bytes in about the time of an
+/// estimate and its refinement, in vectors of 64 bytes in more than twice that.
+#[inline(always)]
+fn root_and_quotient_beside<S: Simd>() -> bool {
+    size_of::<S::f32s>() == 32
+}
+
+/// The pull of `bodies` on `targets`. The inverse roots of the first, third and so on of each block
+/// are estimated with `FIRST`, those of the others with `SECOND`.
 struct Pull<'a, T, A> {
     targets: &'a [Body<T>],
     bodies: &'a [Body<T>],
@@ -212,10 +221,10 @@ where
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        if self.estimated {
-            self.tiles::<S, true>(simd);
-        } else {
-            self.tiles::<S, false>(simd);
+        match (self.estimated, root_and_quotient_beside::<S>()) {
+            (true, true) => self.tiles::<S, true, false>(simd),
+            (true, false) => self.tiles::<S, true, true>(simd),
+            (false, _) => self.tiles::<S, false, false>(simd),
         }
     }
 }
@@ -226,15 +235,15 @@ where
     A: From<T> + Add<Output = A> + Copy,
 {
     #[inline(always)]
-    fn tiles<S: Simd, const ESTIMATED: bool>(self, simd: S) {
+    fn tiles<S: Simd, const FIRST: bool, const SECOND: bool>(self, simd: S) {
         let lanes = lanes::<S, T>();
         let targets = self.targets.chunks(VECTORS * lanes);
         for (targets, out) in targets.zip(self.accelerations.chunks_mut(VECTORS * lanes)) {
             let others = (self.bodies, self.softening_squared);
             if out.len() > lanes {
-                pull_tile::<T, A, S, ESTIMATED, VECTORS>(simd, targets, others, out);
+                pull_tile::<T, A, S, FIRST, SECOND, VECTORS>(simd, targets, others, out);
             } else {
-                pull_tile::<T, A, S, ESTIMATED, 1>(simd, targets, others, out);
+                pull_tile::<T, A, S, FIRST, SECOND, 1>(simd, targets, others, out);
             }
         }
     }
@@ -245,7 +254,7 @@ type Row<T> = [T; GROUP];
 
 /// The pull of `bodies` on at most `V` vectors of targets.
 #[inline(always)]
-fn pull_tile<T, A, S, const ESTIMATED: bool, const V: usize>(
+fn pull_tile<T, A, S, const FIRST: bool, const SECOND: bool, const V: usize>(
     simd: S,
     targets: &[Body<T>],
     (bodies, softening_squared): (&[Body<T>], T),
@@ -255,25 +264,18 @@ fn pull_tile<T, A, S, const ESTIMATED: bool, const V: usize>(
     A: From<T> + Add<Output = A> + Copy,
     S: Simd,
 {
-    let positions = positions::<T, S, V>(simd, targets);
+    let targets = Targets::<T, S, V>::new(simd, targets, softening_squared);
     let zero = T::ZERO.splat(simd);
-    let softening_squared = softening_squared.splat(simd);
     let mut totals = [[A::from(T::ZERO); GROUP]; 3];
     for block in bodies.chunks(BLOCK) {
         let mut sums = [[zero; 3]; V];
-        for body in block {
-            let mass = body.mass.splat(simd);
-            let from = [body.x.splat(simd), body.y.splat(simd), body.z.splat(simd)];
-            for (sum, position) in sums.iter_mut().zip(positions) {
-                let (r, square) = separation(from, position, softening_squared);
-                let inverse = T::inverse_root::<S, ESTIMATED>(square);
-                // In this order no intermediate product overflows or underflows unless the result
-                // does.
-                let s = (mass * inverse) * (inverse * inverse);
-                for axis in 0..3 {
-                    sum[axis] = r[axis].fused(s, sum[axis]);
-                }
-            }
+        let (pairs, last) = block.as_chunks::<2>();
+        for [first, second] in pairs {
+            add_pull::<T, S, FIRST, V>(simd, first, targets, &mut sums);
+            add_pull::<T, S, SECOND, V>(simd, second, targets, &mut sums);
+        }
+        for body in last {
+            add_pull::<T, S, FIRST, V>(simd, body, targets, &mut sums);
         }
         for axis in 0..3 {
             let mut row: Row<T> = [T::ZERO; GROUP];
@@ -290,28 +292,61 @@ fn pull_tile<T, A, S, const ESTIMATED: bool, const V: usize>(
     }
 }
 
-/// The coordinates of at most `V` vectors of bodies. Lanes without a body are at the origin.
+/// Adds the pull of `body` on `V` vectors of targets.
 #[inline(always)]
-fn positions<T, S, const V: usize>(simd: S, bodies: &[Body<T>]) -> [[T::Vector<S>; 3]; V]
-where
-    T: InVectors + Real,
+fn add_pull<T, S, const ESTIMATED: bool, const V: usize>(
+    simd: S,
+    body: &Body<T>,
+    targets: Targets<T, S, V>,
+    sums: &mut [[T::Vector<S>; 3]; V],
+) where
+    T: InVectors,
     S: Simd,
 {
-    let mut rows: [Row<T>; 3] = [[T::ZERO; GROUP]; 3];
-    for (lane, body) in bodies.iter().enumerate() {
-        rows[0][lane] = body.x;
-        rows[1][lane] = body.y;
-        rows[2][lane] = body.z;
+    let mass = body.mass.splat(simd);
+    let from = [body.x.splat(simd), body.y.splat(simd), body.z.splat(simd)];
+    for (sum, position) in sums.iter_mut().zip(targets.positions) {
+        let (r, square) = separation(from, position, targets.softening_squared);
+        let inverse = T::inverse_root::<S, ESTIMATED>(square);
+        // In this order no intermediate product overflows or underflows unless the result does.
+        let s = (mass * inverse) * (inverse * inverse);
+        for axis in 0..3 {
+            sum[axis] = r[axis].fused(s, sum[axis]);
+        }
     }
-    array::from_fn(
-        #[inline(always)]
-        |v| {
-            array::from_fn(
-                #[inline(always)]
-                |axis| T::load(simd, T::vectors::<S>(&rows[axis])[v]),
-            )
-        },
-    )
+}
+
+/// At most `V` vectors of bodies.
+#[derive(Clone, Copy)]
+struct Targets<T: InVectors, S: Simd, const V: usize> {
+    /// Lanes without a body are at the origin.
+    positions: [[T::Vector<S>; 3]; V],
+    softening_squared: T::Vector<S>,
+}
+
+impl<T: InVectors + Real, S: Simd, const V: usize> Targets<T, S, V> {
+    #[inline(always)]
+    fn new(simd: S, bodies: &[Body<T>], softening_squared: T) -> Self {
+        let mut rows: [Row<T>; 3] = [[T::ZERO; GROUP]; 3];
+        for (lane, body) in bodies.iter().enumerate() {
+            rows[0][lane] = body.x;
+            rows[1][lane] = body.y;
+            rows[2][lane] = body.z;
+        }
+        let positions = array::from_fn(
+            #[inline(always)]
+            |v| {
+                array::from_fn(
+                    #[inline(always)]
+                    |axis| T::load(simd, T::vectors::<S>(&rows[axis])[v]),
+                )
+            },
+        );
+        Self {
+            positions,
+            softening_squared: softening_squared.splat(simd),
+        }
+    }
 }
 
 /// r and |r|² + ε².
@@ -391,25 +426,25 @@ impl WithSimd for Potentials<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        if self.estimated {
-            self.tiles::<S, true>(simd);
-        } else {
-            self.tiles::<S, false>(simd);
+        match (self.estimated, root_and_quotient_beside::<S>()) {
+            (true, true) => self.tiles::<S, true, false>(simd),
+            (true, false) => self.tiles::<S, true, true>(simd),
+            (false, _) => self.tiles::<S, false, false>(simd),
         }
     }
 }
 
 impl Potentials<'_> {
     #[inline(always)]
-    fn tiles<S: Simd, const ESTIMATED: bool>(self, simd: S) {
+    fn tiles<S: Simd, const FIRST: bool, const SECOND: bool>(self, simd: S) {
         let lanes = lanes::<S, f64>();
         let mut first = self.first;
         for out in self.potentials.chunks_mut(VECTORS * lanes) {
             let all = (self.bodies, self.softening_squared);
             if out.len() > lanes {
-                potential_tile::<S, ESTIMATED, VECTORS>(simd, first, all, out);
+                potential_tile::<S, FIRST, SECOND, VECTORS>(simd, first, all, out);
             } else {
-                potential_tile::<S, ESTIMATED, 1>(simd, first, all, out);
+                potential_tile::<S, FIRST, SECOND, 1>(simd, first, all, out);
             }
             first += out.len();
         }
@@ -418,26 +453,26 @@ impl Potentials<'_> {
 
 /// The potentials of at most `V` vectors of bodies, from `first` on.
 #[inline(always)]
-fn potential_tile<S: Simd, const ESTIMATED: bool, const V: usize>(
+fn potential_tile<S: Simd, const FIRST: bool, const SECOND: bool, const V: usize>(
     simd: S,
     first: usize,
     (bodies, softening_squared): (&[Body<f64>], f64),
     potentials: &mut [f64],
 ) {
     let own = first..first + potentials.len();
-    let positions = positions::<f64, S, V>(simd, &bodies[own.clone()]);
+    let targets = Targets::<f64, S, V>::new(simd, &bodies[own.clone()], softening_squared);
     let zero = 0.0.splat(simd);
-    let softening_squared = softening_squared.splat(simd);
     let mut totals = [zero; V];
     for others in [&bodies[..own.start], &bodies[own.end..]] {
         for block in others.chunks(BLOCK) {
             let mut sums = [zero; V];
-            for body in block {
-                let mass = body.mass.splat(simd);
-                let terms = potential::<S, ESTIMATED, V>(simd, body, positions, softening_squared);
-                for v in 0..V {
-                    sums[v] = mass.fused(terms[v], sums[v]);
-                }
+            let (pairs, last) = block.as_chunks::<2>();
+            for [first, second] in pairs {
+                add_potential::<S, FIRST, V>(simd, first, targets, &mut sums);
+                add_potential::<S, SECOND, V>(simd, second, targets, &mut sums);
+            }
+            for body in last {
+                add_potential::<S, FIRST, V>(simd, body, targets, &mut sums);
             }
             for v in 0..V {
                 totals[v] = totals[v] + sums[v];
@@ -448,7 +483,7 @@ fn potential_tile<S: Simd, const ESTIMATED: bool, const V: usize>(
         // The body itself, in its lane, gets no mass.
         let mut masses: Row<f64> = [body.mass; GROUP];
         masses[lane] = 0.0;
-        let terms = potential::<S, ESTIMATED, V>(simd, body, positions, softening_squared);
+        let terms = potential::<S, FIRST, V>(simd, body, targets);
         for v in 0..V {
             let mass = f64::load(simd, f64::vectors::<S>(&masses)[v]);
             totals[v] = mass.fused(terms[v], totals[v]);
@@ -463,19 +498,33 @@ fn potential_tile<S: Simd, const ESTIMATED: bool, const V: usize>(
     }
 }
 
-/// The potential of a mass of 1 at the position of `body`, without its sign.
+/// Adds the potentials of `body` at `V` vectors of targets, without their sign.
+#[inline(always)]
+fn add_potential<S: Simd, const ESTIMATED: bool, const V: usize>(
+    simd: S,
+    body: &Body<f64>,
+    targets: Targets<f64, S, V>,
+    sums: &mut [<f64 as InVectors>::Vector<S>; V],
+) {
+    let mass = body.mass.splat(simd);
+    let terms = potential::<S, ESTIMATED, V>(simd, body, targets);
+    for v in 0..V {
+        sums[v] = mass.fused(terms[v], sums[v]);
+    }
+}
+
+/// The potentials of a mass of 1 at the position of `body`, without their sign.
 #[inline(always)]
 fn potential<S: Simd, const ESTIMATED: bool, const V: usize>(
     simd: S,
     body: &Body<f64>,
-    positions: [[<f64 as InVectors>::Vector<S>; 3]; V],
-    softening_squared: <f64 as InVectors>::Vector<S>,
+    targets: Targets<f64, S, V>,
 ) -> [<f64 as InVectors>::Vector<S>; V] {
     let from = [body.x.splat(simd), body.y.splat(simd), body.z.splat(simd)];
-    let mut potentials = [softening_squared; V];
-    for v in 0..V {
-        let (_, square) = separation(from, positions[v], softening_squared);
-        potentials[v] = f64::inverse_root::<S, ESTIMATED>(square);
+    let mut potentials = [targets.softening_squared; V];
+    for (potential, position) in potentials.iter_mut().zip(targets.positions) {
+        let (_, square) = separation(from, position, targets.softening_squared);
+        *potential = f64::inverse_root::<S, ESTIMATED>(square);
     }
     potentials
 }
