@@ -60,6 +60,18 @@ pub(crate) fn worth(work: usize, share: usize) -> usize {
     }
 }
 
+/// The number of bands, at most `most`, into which to cut something. Each band has `pieces` pieces, and each
+/// thread takes one piece after the other. The number is the largest that takes at most a ninth longer
+/// than the best one, if no thread is delayed: with many bands a thread that is delayed has fewer of them.
+pub(crate) fn full_bands(threads: usize, most: usize, pieces: usize) -> usize {
+    // A band takes a part of the time, and all take as many such parts as there are rounds.
+    let rounds = |bands: usize| (bands * pieces).div_ceil(threads);
+    let longer = |a: &usize, b: &usize| (rounds(*a) * b).cmp(&(rounds(*b) * a));
+    let best = (1..=most).min_by(longer).unwrap_or(1);
+    let good = |&bands: &usize| 9 * rounds(bands) * best <= 10 * rounds(best) * bands;
+    (1..=most).rev().find(good).unwrap_or(best)
+}
+
 /// The most parts into which the pieces of work are divided.
 const PARTS: usize = 64;
 
@@ -225,6 +237,31 @@ mod tests {
                 assert_eq!(used.iter().sum::<usize>(), calls);
                 assert!((1..=most).contains(&calls), "{calls}: {pieces}, {threads}");
             }
+        }
+    }
+
+    #[test]
+    fn bands_fill_the_rounds_of_the_threads() {
+        for (threads, most, pieces, bands) in [
+            (1, 7, 3, 7),
+            (16, 64, 1, 64),
+            // With 18 or 36 bands the last round has two or four.
+            (16, 18, 1, 16),
+            (16, 36, 1, 32),
+            (16, 31, 1, 31),
+            (2, 3, 1, 2),
+            // Four bands of five pieces are 20, three of seven are 21.
+            (16, 4, 5, 3),
+            (16, 3, 7, 2),
+            // Too few for all threads.
+            (16, 5, 1, 5),
+            (16, 1, 18, 1),
+        ] {
+            assert_eq!(
+                full_bands(threads, most, pieces),
+                bands,
+                "{threads}, {most}, {pieces}"
+            );
         }
     }
 

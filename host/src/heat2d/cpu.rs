@@ -204,7 +204,10 @@ impl Plan {
             .min(tall.max(threads))
             .min(worth_it)
             .clamp(1, rows);
-        let bands = if threads == 1 { 1 } else { bands };
+        let bands = match threads {
+            1 => 1,
+            threads => threads::full_bands(threads, bands, 1),
+        };
         let rows = rows.div_ceil(bands);
         let depth = if bands == 1 {
             depth

@@ -228,11 +228,15 @@ impl Cut {
         let [thick_rows, thick_planes] = geometry.thick(depth);
         // In a single plane only its rows can be divided among threads.
         let tile = match planes {
-            1 => tile.min(rows.div_ceil(pieces).max(thick_rows)),
+            1 => {
+                let most = pieces.min((rows / thick_rows).max(1));
+                tile.min(rows.div_ceil(threads::full_bands(threads, most, 1)))
+            }
             _ => tile,
         };
         let tiles = rows.div_ceil(tile.clamp(1, rows));
         let bands = pieces.div_ceil(tiles).min((planes / thick_planes).max(1));
+        let bands = threads::full_bands(threads, bands, tiles);
         let piece = [rows.div_ceil(tiles), planes.div_ceil(bands)];
         let wide = piece[0] + 2 * geometry.radii[0] * (depth - 1);
         let plane = wide * nx;
