@@ -70,45 +70,32 @@ pub trait OnCpu: InVectors + Real + Into<f64> + Sync {
     );
 }
 
-impl OnCpu for f32 {
-    fn accelerations(
-        targets: &[Body<Self>],
-        bodies: &[Body<Self>],
-        softening_squared: Self,
-        out: &mut [[Self; 3]],
-    ) {
-        pull(targets, bodies, softening_squared, out);
-    }
+macro_rules! on_cpu {
+    ($number:ty) => {
+        impl OnCpu for $number {
+            fn accelerations(
+                targets: &[Body<Self>],
+                bodies: &[Body<Self>],
+                softening_squared: Self,
+                out: &mut [[Self; 3]],
+            ) {
+                pull(targets, bodies, softening_squared, out);
+            }
 
-    fn kick_drift(
-        accelerations: &[[Self; 3]],
-        times: [Self; 2],
-        velocities: &mut [[Self; 3]],
-        bodies: &mut [Body<Self>],
-    ) {
-        kick_drift(accelerations, times, velocities, bodies);
-    }
+            fn kick_drift(
+                accelerations: &[[Self; 3]],
+                times: [Self; 2],
+                velocities: &mut [[Self; 3]],
+                bodies: &mut [Body<Self>],
+            ) {
+                kick_drift(accelerations, times, velocities, bodies);
+            }
+        }
+    };
 }
 
-impl OnCpu for f64 {
-    fn accelerations(
-        targets: &[Body<Self>],
-        bodies: &[Body<Self>],
-        softening_squared: Self,
-        out: &mut [[Self; 3]],
-    ) {
-        pull(targets, bodies, softening_squared, out);
-    }
-
-    fn kick_drift(
-        accelerations: &[[Self; 3]],
-        times: [Self; 2],
-        velocities: &mut [[Self; 3]],
-        bodies: &mut [Body<Self>],
-    ) {
-        kick_drift(accelerations, times, velocities, bodies);
-    }
-}
+on_cpu!(f32);
+on_cpu!(f64);
 
 /// Accelerations of `bodies`, computed with vectors of bodies.
 pub(super) fn soa<T: OnCpu>(
@@ -194,9 +181,8 @@ fn pull<T, A>(
     });
 }
 
-/// Whether a root and a quotient of vectors of `S` are worthwhile for every second pair of bodies:
-/// processors compute them beside other operations, in vectors of 32 bytes in about the time of an
-/// estimate and its refinement, in vectors of 64 bytes in more than twice that.
+/// Whether a root and a quotient of vectors of `S` are worthwhile for every second pair of bodies.
+/// Processors compute them beside other operations; in vectors of 64 bytes they take too long.
 #[inline(always)]
 fn root_and_quotient_beside<S: Simd>() -> bool {
     size_of::<S::f32s>() == 32
