@@ -181,15 +181,7 @@ fn pull<T, A>(
     });
 }
 
-/// Whether a root and a quotient of vectors of `S` are worthwhile for every second pair of bodies.
-/// Processors compute them beside other operations; in vectors of 64 bytes they take too long.
-#[inline(always)]
-fn root_and_quotient_beside<S: Simd>() -> bool {
-    size_of::<S::f32s>() == 32
-}
-
-/// The pull of `bodies` on `targets`. The inverse roots of the first, third and so on of each block
-/// are estimated with `FIRST`, those of the others with `SECOND`.
+/// The pull of `bodies` on `targets`.
 struct Pull<'a, T, A> {
     targets: &'a [Body<T>],
     bodies: &'a [Body<T>],
@@ -207,10 +199,10 @@ where
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        match (self.estimated, root_and_quotient_beside::<S>()) {
-            (true, true) => self.tiles::<S, true, false>(simd),
-            (true, false) => self.tiles::<S, true, true>(simd),
-            (false, _) => self.tiles::<S, false, false>(simd),
+        if self.estimated {
+            self.tiles::<S, true>(simd);
+        } else {
+            self.tiles::<S, false>(simd);
         }
     }
 }
@@ -221,15 +213,15 @@ where
     A: From<T> + Add<Output = A> + Copy,
 {
     #[inline(always)]
-    fn tiles<S: Simd, const FIRST: bool, const SECOND: bool>(self, simd: S) {
+    fn tiles<S: Simd, const ESTIMATED: bool>(self, simd: S) {
         let lanes = lanes::<S, T>();
         let targets = self.targets.chunks(VECTORS * lanes);
         for (targets, out) in targets.zip(self.accelerations.chunks_mut(VECTORS * lanes)) {
             let others = (self.bodies, self.softening_squared);
             if out.len() > lanes {
-                pull_tile::<T, A, S, FIRST, SECOND, VECTORS>(simd, targets, others, out);
+                pull_tile::<T, A, S, ESTIMATED, VECTORS>(simd, targets, others, out);
             } else {
-                pull_tile::<T, A, S, FIRST, SECOND, 1>(simd, targets, others, out);
+                pull_tile::<T, A, S, ESTIMATED, 1>(simd, targets, others, out);
             }
         }
     }
@@ -240,7 +232,7 @@ type Row<T> = [T; GROUP];
 
 /// The pull of `bodies` on at most `V` vectors of targets.
 #[inline(always)]
-fn pull_tile<T, A, S, const FIRST: bool, const SECOND: bool, const V: usize>(
+fn pull_tile<T, A, S, const ESTIMATED: bool, const V: usize>(
     simd: S,
     targets: &[Body<T>],
     (bodies, softening_squared): (&[Body<T>], T),
@@ -257,11 +249,11 @@ fn pull_tile<T, A, S, const FIRST: bool, const SECOND: bool, const V: usize>(
         let mut sums = [[zero; 3]; V];
         let (pairs, last) = block.as_chunks::<2>();
         for [first, second] in pairs {
-            add_pull::<T, S, FIRST, V>(simd, first, targets, &mut sums);
-            add_pull::<T, S, SECOND, V>(simd, second, targets, &mut sums);
+            add_pull::<T, S, ESTIMATED, false, V>(simd, first, targets, &mut sums);
+            add_pull::<T, S, ESTIMATED, true, V>(simd, second, targets, &mut sums);
         }
         for body in last {
-            add_pull::<T, S, FIRST, V>(simd, body, targets, &mut sums);
+            add_pull::<T, S, ESTIMATED, false, V>(simd, body, targets, &mut sums);
         }
         for axis in 0..3 {
             let mut row: Row<T> = [T::ZERO; GROUP];
@@ -280,7 +272,7 @@ fn pull_tile<T, A, S, const FIRST: bool, const SECOND: bool, const V: usize>(
 
 /// Adds the pull of `body` on `V` vectors of targets.
 #[inline(always)]
-fn add_pull<T, S, const ESTIMATED: bool, const V: usize>(
+fn add_pull<T, S, const ESTIMATED: bool, const SECOND: bool, const V: usize>(
     simd: S,
     body: &Body<T>,
     targets: Targets<T, S, V>,
@@ -293,7 +285,7 @@ fn add_pull<T, S, const ESTIMATED: bool, const V: usize>(
     let from = [body.x.splat(simd), body.y.splat(simd), body.z.splat(simd)];
     for (sum, position) in sums.iter_mut().zip(targets.positions) {
         let (r, square) = separation(from, position, targets.softening_squared);
-        let inverse = T::inverse_root::<S, ESTIMATED>(square);
+        let inverse = inverse_root::<T, S, ESTIMATED, SECOND>(square);
         // In this order no intermediate product overflows or underflows unless the result does.
         let s = (mass * inverse) * (inverse * inverse);
         for axis in 0..3 {
@@ -341,6 +333,20 @@ fn separation<V: Value>(from: [V; 3], to: [V; 3], softening_squared: V) -> ([V; 
     let r = [from[0] - to[0], from[1] - to[1], from[2] - to[2]];
     let square = r[0].fused(r[0], r[1].fused(r[1], r[2].fused(r[2], softening_squared)));
     (r, square)
+}
+
+/// The inverse root for the first, third and so on of the attracting bodies of a block, or for the
+/// `SECOND`, fourth and so on. In vectors of 32 bytes processors compute a root and a quotient for
+/// these beside the estimates for the others; in vectors of 64 bytes that takes too long.
+#[inline(always)]
+fn inverse_root<T: InVectors, S: Simd, const ESTIMATED: bool, const SECOND: bool>(
+    square: T::Vector<S>,
+) -> T::Vector<S> {
+    if SECOND && size_of::<S::f32s>() == 32 {
+        T::inverse_root::<S, false>(square)
+    } else {
+        T::inverse_root::<S, ESTIMATED>(square)
+    }
 }
 
 fn kick_drift<T: InVectors>(
@@ -412,25 +418,25 @@ impl WithSimd for Potentials<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        match (self.estimated, root_and_quotient_beside::<S>()) {
-            (true, true) => self.tiles::<S, true, false>(simd),
-            (true, false) => self.tiles::<S, true, true>(simd),
-            (false, _) => self.tiles::<S, false, false>(simd),
+        if self.estimated {
+            self.tiles::<S, true>(simd);
+        } else {
+            self.tiles::<S, false>(simd);
         }
     }
 }
 
 impl Potentials<'_> {
     #[inline(always)]
-    fn tiles<S: Simd, const FIRST: bool, const SECOND: bool>(self, simd: S) {
+    fn tiles<S: Simd, const ESTIMATED: bool>(self, simd: S) {
         let lanes = lanes::<S, f64>();
         let mut first = self.first;
         for out in self.potentials.chunks_mut(VECTORS * lanes) {
             let all = (self.bodies, self.softening_squared);
             if out.len() > lanes {
-                potential_tile::<S, FIRST, SECOND, VECTORS>(simd, first, all, out);
+                potential_tile::<S, ESTIMATED, VECTORS>(simd, first, all, out);
             } else {
-                potential_tile::<S, FIRST, SECOND, 1>(simd, first, all, out);
+                potential_tile::<S, ESTIMATED, 1>(simd, first, all, out);
             }
             first += out.len();
         }
@@ -439,7 +445,7 @@ impl Potentials<'_> {
 
 /// The potentials of at most `V` vectors of bodies, from `first` on.
 #[inline(always)]
-fn potential_tile<S: Simd, const FIRST: bool, const SECOND: bool, const V: usize>(
+fn potential_tile<S: Simd, const ESTIMATED: bool, const V: usize>(
     simd: S,
     first: usize,
     (bodies, softening_squared): (&[Body<f64>], f64),
@@ -454,11 +460,11 @@ fn potential_tile<S: Simd, const FIRST: bool, const SECOND: bool, const V: usize
             let mut sums = [zero; V];
             let (pairs, last) = block.as_chunks::<2>();
             for [first, second] in pairs {
-                add_potential::<S, FIRST, V>(simd, first, targets, &mut sums);
-                add_potential::<S, SECOND, V>(simd, second, targets, &mut sums);
+                add_potential::<S, ESTIMATED, false, V>(simd, first, targets, &mut sums);
+                add_potential::<S, ESTIMATED, true, V>(simd, second, targets, &mut sums);
             }
             for body in last {
-                add_potential::<S, FIRST, V>(simd, body, targets, &mut sums);
+                add_potential::<S, ESTIMATED, false, V>(simd, body, targets, &mut sums);
             }
             for v in 0..V {
                 totals[v] = totals[v] + sums[v];
@@ -469,7 +475,7 @@ fn potential_tile<S: Simd, const FIRST: bool, const SECOND: bool, const V: usize
         // The body itself, in its lane, gets no mass.
         let mut masses: Row<f64> = [body.mass; GROUP];
         masses[lane] = 0.0;
-        let terms = potential::<S, FIRST, V>(simd, body, targets);
+        let terms = potential::<S, ESTIMATED, false, V>(simd, body, targets);
         for v in 0..V {
             let mass = f64::load(simd, f64::vectors::<S>(&masses)[v]);
             totals[v] = mass.fused(terms[v], totals[v]);
@@ -486,14 +492,14 @@ fn potential_tile<S: Simd, const FIRST: bool, const SECOND: bool, const V: usize
 
 /// Adds the potentials of `body` at `V` vectors of targets, without their sign.
 #[inline(always)]
-fn add_potential<S: Simd, const ESTIMATED: bool, const V: usize>(
+fn add_potential<S: Simd, const ESTIMATED: bool, const SECOND: bool, const V: usize>(
     simd: S,
     body: &Body<f64>,
     targets: Targets<f64, S, V>,
     sums: &mut [<f64 as InVectors>::Vector<S>; V],
 ) {
     let mass = body.mass.splat(simd);
-    let terms = potential::<S, ESTIMATED, V>(simd, body, targets);
+    let terms = potential::<S, ESTIMATED, SECOND, V>(simd, body, targets);
     for v in 0..V {
         sums[v] = mass.fused(terms[v], sums[v]);
     }
@@ -501,7 +507,7 @@ fn add_potential<S: Simd, const ESTIMATED: bool, const V: usize>(
 
 /// The potentials of a mass of 1 at the position of `body`, without their sign.
 #[inline(always)]
-fn potential<S: Simd, const ESTIMATED: bool, const V: usize>(
+fn potential<S: Simd, const ESTIMATED: bool, const SECOND: bool, const V: usize>(
     simd: S,
     body: &Body<f64>,
     targets: Targets<f64, S, V>,
@@ -510,7 +516,7 @@ fn potential<S: Simd, const ESTIMATED: bool, const V: usize>(
     let mut potentials = [targets.softening_squared; V];
     for (potential, position) in potentials.iter_mut().zip(targets.positions) {
         let (_, square) = separation(from, position, targets.softening_squared);
-        *potential = f64::inverse_root::<S, ESTIMATED>(square);
+        *potential = inverse_root::<f64, S, ESTIMATED, SECOND>(square);
     }
     potentials
 }
