@@ -57,13 +57,18 @@ impl Trial {
     /// Calls `piece` with whether to do it in the second way.
     #[inline(always)]
     pub(crate) fn run<R>(&mut self, piece: impl FnOnce(bool) -> R) -> R {
-        if self.done == self.timed {
-            return piece(self.lead > 0);
+        if let Some(second) = self.winner() {
+            return piece(second);
         }
         let start = Instant::now();
         let result = piece(self.second());
         self.took(start.elapsed());
         result
+    }
+
+    /// Whether the second way has won; `None` while pieces are timed.
+    pub(crate) fn winner(&self) -> Option<bool> {
+        (self.done == self.timed).then_some(self.lead > 0)
     }
 
     /// Whether the next timed piece is done in the second way: the pairs begin with the first way

@@ -2,8 +2,8 @@
 //! all cores.
 //!
 //! - A tile consists of some rows of some planes. Each thread walks through a tile along the
-//!   slowest axis. A tile is narrow enough that the planes being read stay in the second-level
-//!   cache.
+//!   slowest axis. The planes being read stay in the thread's part of the last-level cache or, if
+//!   a trial tells that narrower tiles are faster, in the second-level cache.
 //! - A pass of several steps takes a tile through all of them before the next tile. A plane of
 //!   level t has the values after t steps. It is computed as soon as the planes of level t - 1
 //!   around it exist. A scratch in the cache keeps the planes of each level that are still needed:
@@ -79,6 +79,8 @@ pub(super) struct Limits {
     scratch_bytes: usize,
     /// Bytes of the planes from which a tile is computed.
     tile_bytes: usize,
+    /// The same for narrow tiles. Twice as many stay in the second-level cache.
+    narrow_tile_bytes: usize,
     /// The number of points, counted once per step, for which another thread is worthwhile.
     points_per_thread: usize,
     /// The stores for rows of this many points, and for inputs and outputs of this many bytes.
@@ -96,6 +98,7 @@ impl Default for Limits {
             // Wider tiles are read in longer stretches. Half of a core's share of the last-level
             // cache is left to other programs.
             tile_bytes: second_cache().max(last_cache_per_core() / 2) / 2,
+            narrow_tile_bytes: second_cache() / 2,
             points_per_thread: 1 << 14,
             stores,
         }
@@ -122,8 +125,17 @@ pub(super) struct Passes<T, const INPUTS: usize> {
     limits: Limits,
     /// The threads' scratch memory, one each, while no pass uses it. The contents are arbitrary.
     scratches: Mutex<Vec<Vec<T>>>,
-    /// Finds the faster stores for results that leave the cache before they are read.
-    trial: Mutex<Trial>,
+    trials: Mutex<Trials>,
+}
+
+/// What is tried in the first passes of one step, one after the other.
+#[derive(Debug)]
+struct Trials {
+    /// Whether narrow tiles are faster, where the planes of usual ones leave the second-level cache.
+    narrow: Trial,
+    /// Whether non-temporal stores are faster, for results that leave the cache before they are
+    /// read.
+    streaming: Trial,
 }
 
 /// How a tile gets the values beyond the ends of an axis.
@@ -335,7 +347,10 @@ impl<T: Number, const INPUTS: usize> Passes<T, INPUTS> {
             beyond,
             limits,
             scratches: Mutex::default(),
-            trial: Mutex::new(Trial::of(PASSES)),
+            trials: Mutex::new(Trials {
+                narrow: Trial::of(PASSES),
+                streaming: Trial::of(PASSES),
+            }),
         })
     }
 
@@ -366,15 +381,7 @@ impl<T: Number, const INPUTS: usize> Passes<T, INPUTS> {
         let geometry =
             |by_rows| Geometry::new(self.layout.extents, &U::REACH, self.dimensions, by_rows);
         if depth == 1 {
-            let geometry = geometry(false);
-            let planes: usize = U::REACH.iter().map(|reach| 2 * reach.radius(2) + 1).sum();
-            let tile = match self.dimensions {
-                2 => usize::MAX,
-                _ => self.limits.tile_bytes / (planes * row),
-            };
-            // The rows next to the tile are read too.
-            let tile = tile.saturating_sub(2 * geometry.radii[0]).max(4);
-            return Some((geometry, tile));
+            return Some(self.tile_of_one_step::<U, OUTPUTS>(self.limits.tile_bytes));
         }
         // With two axes there is a second geometry, which keeps fewer rows.
         let geometries: &[bool] = match self.dimensions {
@@ -389,6 +396,49 @@ impl<T: Number, const INPUTS: usize> Passes<T, INPUTS> {
             let thick = geometry.thick(depth)[0];
             (tile >= thick.min(geometry.extents[1])).then_some((geometry, tile))
         })
+    }
+
+    /// The geometry of passes of one step, and the number of rows of the widest tile whose planes
+    /// have at most this many bytes.
+    fn tile_of_one_step<U, const OUTPUTS: usize>(&self, bytes: usize) -> (Geometry, usize)
+    where
+        U: PointUpdate<T, INPUTS, OUTPUTS>,
+    {
+        let geometry = Geometry::new(self.layout.extents, &U::REACH, self.dimensions, false);
+        let tile = match self.dimensions {
+            2 => usize::MAX,
+            _ => bytes / self.bytes_across::<U, OUTPUTS>(),
+        };
+        // The rows next to the tile are read too.
+        let tile = tile.saturating_sub(2 * geometry.radii[0]).max(4);
+        (geometry, tile)
+    }
+
+    /// The bytes of a row in all planes that are read for a plane.
+    fn bytes_across<U, const OUTPUTS: usize>(&self) -> usize
+    where
+        U: PointUpdate<T, INPUTS, OUTPUTS>,
+    {
+        let planes: usize = U::REACH.iter().map(|reach| 2 * reach.radius(2) + 1).sum();
+        planes * self.layout.extents[0] as usize * size_of::<T>()
+    }
+
+    /// The division into narrow tiles, if the planes of the tiles of `usual` leave the second-level
+    /// cache.
+    fn narrow<U, const OUTPUTS: usize>(&self, usual: &Cut) -> Option<Cut>
+    where
+        U: PointUpdate<T, INPUTS, OUTPUTS>,
+    {
+        let rows = usual.piece[0] + 2 * usual.geometry.radii[0];
+        let bytes = self.limits.narrow_tile_bytes;
+        if self.dimensions == 2
+            || usual.depth > 1
+            || rows * self.bytes_across::<U, OUTPUTS>() <= 2 * bytes
+        {
+            return None;
+        }
+        let narrow = self.cut_into::<U, OUTPUTS>(self.tile_of_one_step::<U, OUTPUTS>(bytes), 1);
+        (narrow.piece[0] < usual.piece[0]).then_some(narrow)
     }
 
     /// The division of passes of `depth` steps over tiles of up to `tile` rows.
@@ -529,55 +579,87 @@ impl<T: Number, const INPUTS: usize> Passes<T, INPUTS> {
 /// Runs a pass of `depth` steps, where `depth` comes from [`Passes::depth`]. All fields have the
 /// layout's points, except that inputs are empty if outputs are written over them. The `given`
 /// points have their values after all steps but the last.
-pub(super) fn pass<'out, T, U, const INPUTS: usize, const OUTPUTS: usize>(
+pub(super) fn pass<T, U, const INPUTS: usize, const OUTPUTS: usize>(
     passes: &Passes<T, INPUTS>,
     update: U,
     depth: usize,
     given: &[Given<'_, T>],
     inputs: [&[T]; INPUTS],
-    outputs: [&'out mut [T]; OUTPUTS],
+    outputs: [&mut [T]; OUTPUTS],
 ) -> Result<(), Error>
 where
     T: Number,
     U: PointUpdate<T, INPUTS, OUTPUTS>,
 {
-    let cut = passes.cut::<U, OUTPUTS>(depth);
-    let scratches: Vec<_> = passes.lend(&cut)?.into_iter().map(Mutex::new).collect();
-    let pieces: Vec<_> = pieces(&cut, outputs)
+    let usual = passes.cut::<U, OUTPUTS>(depth);
+    let narrow = passes.narrow::<U, OUTPUTS>(&usual);
+    let may_stream = passes.may_stream::<U, OUTPUTS>(depth);
+    let run = |is_narrow: bool, streaming: bool| {
+        let cut = narrow.as_ref().filter(|_| is_narrow).unwrap_or(&usual);
+        pass_of(passes, update, given, inputs, outputs, cut, streaming)
+    };
+    // Another pass that runs now takes no part in the trials.
+    let Ok(mut trials) = passes.trials.try_lock() else {
+        return run(false, false);
+    };
+    let Trials {
+        narrow: tiles,
+        streaming,
+    } = &mut *trials;
+    match tiles.winner() {
+        None if narrow.is_some() => tiles.run(|is_narrow| run(is_narrow, false)),
+        winner => {
+            let is_narrow = winner.unwrap_or(false);
+            match may_stream {
+                true => streaming.run(|streaming| run(is_narrow, streaming)),
+                false => run(is_narrow, false),
+            }
+        }
+    }
+}
+
+/// Runs a pass divided as `cut` says, with non-temporal stores if it is `streaming`.
+fn pass_of<'out, T, U, const INPUTS: usize, const OUTPUTS: usize>(
+    passes: &Passes<T, INPUTS>,
+    update: U,
+    given: &[Given<'_, T>],
+    inputs: [&[T]; INPUTS],
+    outputs: [&'out mut [T]; OUTPUTS],
+    cut: &Cut,
+    streaming: bool,
+) -> Result<(), Error>
+where
+    T: Number,
+    U: PointUpdate<T, INPUTS, OUTPUTS>,
+{
+    let scratches: Vec<_> = passes.lend(cut)?.into_iter().map(Mutex::new).collect();
+    let pieces: Vec<_> = pieces(cut, outputs)
         .into_iter()
         .map(|piece| Mutex::new(Some(piece)))
         .collect();
-    let run = |streaming: bool| {
-        threads::share_with_scratch(cut.threads, pieces.len(), &scratches, |mine, scratch| {
-            for piece in mine {
-                // Each piece is taken once.
-                let mut piece = pieces[piece].lock().unwrap_or_else(PoisonError::into_inner);
-                let Some(piece) = piece.take() else { continue };
-                let work = |stream: Option<&Streaming<'out>>| {
-                    dispatched(Work {
-                        passes,
-                        cut: &cut,
-                        update,
-                        given,
-                        inputs,
-                        piece,
-                        scratch,
-                        stream,
-                    });
-                };
-                match streaming {
-                    true => streamed(|stream| work(Some(stream))),
-                    false => work(None),
-                }
+    threads::share_with_scratch(cut.threads, pieces.len(), &scratches, |mine, scratch| {
+        for piece in mine {
+            // Each piece is taken once.
+            let mut piece = pieces[piece].lock().unwrap_or_else(PoisonError::into_inner);
+            let Some(piece) = piece.take() else { continue };
+            let work = |stream: Option<&Streaming<'out>>| {
+                dispatched(Work {
+                    passes,
+                    cut,
+                    update,
+                    given,
+                    inputs,
+                    piece,
+                    scratch,
+                    stream,
+                });
+            };
+            match streaming {
+                true => streamed(|stream| work(Some(stream))),
+                false => work(None),
             }
-        });
-    };
-    let may_stream = passes.may_stream::<U, OUTPUTS>(depth);
-    // Another pass that runs now takes no part in the trial.
-    match passes.trial.try_lock() {
-        Ok(mut trial) if may_stream => trial.run(run),
-        _ => run(false),
-    }
+        }
+    });
     let lent = scratches
         .into_iter()
         .map(|scratch| scratch.into_inner().unwrap_or_else(PoisonError::into_inner));
@@ -1123,6 +1205,7 @@ mod tests {
                 stay_bytes: 0,
                 scratch_bytes: [2 << 10, 20 << 10, 200 << 10][below(3)],
                 tile_bytes: below(20 << 10),
+                narrow_tile_bytes: below(10 << 10),
                 // All threads, or a single one: then passes over small fields take several steps
                 // too.
                 points_per_thread: [1 << 8, 1 << 20, 1 << 20][below(3)],
@@ -1174,6 +1257,32 @@ mod tests {
         assert_eq!(deepest_cut::<2>([256, 200, 1], limits).depth, 1);
         assert!(deepest_cut::<2>([256, 201, 1], limits).depth > 1);
         assert!(deepest_cut::<3>([32, 32, 32], limits).depth > 1);
+    }
+
+    #[test]
+    fn narrow_tiles_are_tried_where_planes_leave_the_second_level_cache() {
+        fn rows<const D: usize>(extents: [u32; 3], limits: Limits) -> Option<[usize; 2]> {
+            let layout = Layout::<f32, 3>::new(extents, 1);
+            let ends = [[[Boundary::Neumann; 2]; D]; 3];
+            let passes = Passes::new(layout, &ends, limits).unwrap();
+            let usual = passes.cut::<Mixing<D>, 2>(1);
+            let narrow = passes.narrow::<Mixing<D>, 2>(&usual)?;
+            Some([usual.piece[0], narrow.piece[0]])
+        }
+        // For each row, 3 planes of the first field, 5 of the second and 1 of the third.
+        let across = 9 * 64 * 4;
+        let limits = Limits {
+            tile_bytes: 50 * across,
+            narrow_tile_bytes: 18 * across,
+            points_per_thread: usize::MAX,
+            ..Limits::default()
+        };
+        // Two of the rows are those next to the tile.
+        assert_eq!(rows::<3>([64, 96, 5], limits), Some([48, 16]));
+        // With the rows next to them, 36 rows are read: twice as many as for a narrow tile.
+        assert_eq!(rows::<3>([64, 34, 5], limits), None);
+        assert_eq!(rows::<3>([64, 35, 5], limits), Some([35, 12]));
+        assert_eq!(rows::<2>([64, 96, 1], limits), None);
     }
 
     /// The usual limits, as if all fields were far from the core.

@@ -23,7 +23,7 @@ pub struct Plan<U, T: Number, const D: usize, const INPUTS: usize, const OUTPUTS
 
 #[derive(Debug)]
 enum By<T, const INPUTS: usize> {
-    Cpu(cpu::Passes<T, INPUTS>),
+    Cpu(Box<cpu::Passes<T, INPUTS>>),
     Kernel(Launch<T, INPUTS>),
 }
 
@@ -46,7 +46,7 @@ where
             DeviceKind::Cpu => {
                 let passes = cpu::Passes::new(layout, self.all_ends(), cpu::Limits::default())?;
                 passes.reserve::<U, OUTPUTS>(1)?;
-                By::Cpu(passes)
+                By::Cpu(Box::new(passes))
             }
             _ => By::Kernel(Launch::new(layout, blocks)),
         };
