@@ -153,13 +153,22 @@ pub(crate) fn share_with_scratch<T: Send>(
         }
         None => work(mine, &mut []),
     };
+    share_by_number(threads, pieces, &work);
+}
+
+/// [`share`], which tells `work` the thread's number. It is not generic, so it is compiled once and
+/// not for each kind of work.
+fn share_by_number(
+    threads: usize,
+    pieces: usize,
+    work: &(dyn Fn(usize, &mut dyn Iterator<Item = usize>) + Sync),
+) {
     let threads = threads.min(pieces);
     if threads <= 1 {
         return work(0, &mut (0..pieces));
     }
     ready();
-    let pieces = Pieces::new(pieces, threads);
-    let (pieces, work) = (&pieces, &work);
+    let pieces = &Pieces::new(pieces, threads);
     let in_pool = rayon::current_thread_index().is_some();
     if !in_pool && team::TEAM.call(threads, &|thread| work(thread, &mut pieces.take(thread))) {
         return;

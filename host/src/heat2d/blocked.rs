@@ -167,11 +167,10 @@ impl<T: Temperature> Rows<'_, T> {
                     - 1
             }
         };
-        dispatched(Tile {
+        let tile = Tile {
             setup,
             old,
             depth: cut.depth,
-            subnormals_are_slow: cut.subnormals_are_slow,
             rows: first..first + new.len() / nx,
             columns,
             read,
@@ -179,7 +178,15 @@ impl<T: Temperature> Rows<'_, T> {
             stride: cut.stride(nx),
             scratch: &mut scratch[aligned..],
             stream,
-        });
+        };
+        match (setup.source, setup.ratio, cut.subnormals_are_slow) {
+            (None, None, false) => tile.compute::<_, false>(Jacobi::<false>),
+            (None, None, true) => tile.compute::<_, false>(Jacobi::<true>),
+            (Some(_), None, false) => tile.compute::<_, true>(Jacobi::<false>),
+            (Some(_), None, true) => tile.compute::<_, true>(Jacobi::<true>),
+            (None, Some(ratio), _) => tile.compute::<_, false>(Step { ratio }),
+            (Some(_), Some(ratio), _) => tile.compute::<_, true>(Step { ratio }),
+        }
     }
 }
 
@@ -188,7 +195,6 @@ struct Tile<'a, 'out, T> {
     setup: &'a Setup<'a, T>,
     old: &'a [T],
     depth: usize,
-    subnormals_are_slow: bool,
     /// The rows and columns of the new plate that it writes.
     rows: Range<usize>,
     columns: Range<usize>,
@@ -201,31 +207,30 @@ struct Tile<'a, 'out, T> {
     stream: Option<&'a Streaming<'out>>,
 }
 
-impl<T: Temperature> WithSimd for Tile<'_, '_, T> {
-    type Output = ();
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) {
-        let Setup { source, ratio, .. } = self.setup;
-        match (source, *ratio, self.subnormals_are_slow) {
-            (None, None, false) => self.iterate::<S, _, false>(simd, Jacobi::<false>),
-            (None, None, true) => self.iterate::<S, _, false>(simd, Jacobi::<true>),
-            (Some(_), None, false) => self.iterate::<S, _, true>(simd, Jacobi::<false>),
-            (Some(_), None, true) => self.iterate::<S, _, true>(simd, Jacobi::<true>),
-            (None, Some(ratio), _) => self.iterate::<S, _, false>(simd, Step { ratio }),
-            (Some(_), Some(ratio), _) => self.iterate::<S, _, true>(simd, Step { ratio }),
-        }
-    }
-}
-
 impl<T: Temperature> Tile<'_, '_, T> {
-    #[inline(always)]
-    fn iterate<S: Simd, U: Update<T>, const SOURCE: bool>(self, simd: S, update: U) {
-        if self.depth == 1 {
-            self.iterate_once::<S, U, SOURCE>(simd, update);
-        } else {
-            self.iterate_levels::<S, U, SOURCE>(simd, update);
+    /// Computes the tile in vectors. Each update is a function of its own: of all updates in one
+    /// the compiler takes three times as long.
+    fn compute<U: Update<T>, const SOURCE: bool>(self, update: U) {
+        struct Compute<'a, 'out, T, U, const SOURCE: bool> {
+            tile: Tile<'a, 'out, T>,
+            update: U,
         }
+
+        impl<T: Temperature, U: Update<T>, const SOURCE: bool> WithSimd for Compute<'_, '_, T, U, SOURCE> {
+            type Output = ();
+
+            #[inline(always)]
+            fn with_simd<S: Simd>(self, simd: S) {
+                let Self { tile, update } = self;
+                if tile.depth == 1 {
+                    tile.iterate_once::<S, U, SOURCE>(simd, update);
+                } else {
+                    tile.iterate_levels::<S, U, SOURCE>(simd, update);
+                }
+            }
+        }
+
+        dispatched(Compute::<T, U, SOURCE> { tile: self, update });
     }
 
     /// Whether the first and the last column that the tile reads are Neumann ends.

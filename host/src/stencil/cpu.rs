@@ -348,7 +348,8 @@ impl<T: Number, const INPUTS: usize> Passes<T, INPUTS> {
             limits,
             scratches: Mutex::default(),
             trials: Mutex::new(Trials {
-                narrow: Trial::of(PASSES),
+                // Where other machines use the last-level cache too, single passes tell little.
+                narrow: Trial::of(2 * PASSES),
                 streaming: Trial::of(PASSES),
             }),
         })
