@@ -519,22 +519,27 @@ impl<T: Number> Stencil<'_, T> {
     where
         T: 'f,
     {
-        let rows = from_fn(|row| match row {
-            // A shorter stencil does not use the outer rows.
-            AHEAD..BEHIND if row - AHEAD < self.radius => at((row - AHEAD) as isize + 1),
-            BEHIND..ROWS if row - BEHIND < self.radius => at(-((row - BEHIND) as isize) - 1),
-            _ => at(0),
-        });
         match self.radius {
-            1 => self.central_of::<P, 1>(rows, out),
-            2 => self.central_of::<P, 2>(rows, out),
-            3 => self.central_of::<P, 3>(rows, out),
-            _ => self.central_of::<P, 4>(rows, out),
+            1 => self.central_of::<P, 1>(at, out),
+            2 => self.central_of::<P, 2>(at, out),
+            3 => self.central_of::<P, 3>(at, out),
+            _ => self.central_of::<P, 4>(at, out),
         }
     }
 
-    /// The same of rows in their order in [`Central`].
-    fn central_of<P: Put, const R: usize>(&self, rows: [&[T]; ROWS], out: TilePart<'_, '_, T>) {
+    fn central_of<'f, P: Put, const R: usize>(
+        &self,
+        at: impl Fn(isize) -> &'f [T],
+        out: TilePart<'_, '_, T>,
+    ) where
+        T: 'f,
+    {
+        let rows: [_; ROWS] = from_fn(|row| match row {
+            // A shorter stencil does not use the outer rows.
+            AHEAD..BEHIND if row - AHEAD < R => at((row - AHEAD) as isize + 1),
+            BEHIND..ROWS if row - BEHIND < R => at(-((row - BEHIND) as isize) - 1),
+            _ => at(0),
+        });
         let weights = from_fn(|m| self.weights[m]);
         match self.order {
             Order::First => out.fill(rows, &Central::<T, P, R, false>::of(weights)),

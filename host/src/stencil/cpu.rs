@@ -79,7 +79,7 @@ pub(super) struct Limits {
     scratch_bytes: usize,
     /// Bytes of the planes from which a tile is computed.
     tile_bytes: usize,
-    /// The same for narrow tiles. Twice as many stay in the second-level cache.
+    /// The same for narrow tiles, whose planes and results stay in the second-level cache.
     narrow_tile_bytes: usize,
     /// The number of points, counted once per step, for which another thread is worthwhile.
     points_per_thread: usize,
@@ -131,7 +131,8 @@ pub(super) struct Passes<T, const INPUTS: usize> {
 /// What is tried in the first passes of one step, one after the other.
 #[derive(Debug)]
 struct Trials {
-    /// Whether narrow tiles are faster, where the planes of usual ones leave the second-level cache.
+    /// Whether narrow tiles are faster, where the planes of usual ones fill more of the second-level
+    /// cache than theirs.
     narrow: Trial,
     /// Whether non-temporal stores are faster, for results that leave the cache before they are
     /// read.
@@ -406,39 +407,27 @@ impl<T: Number, const INPUTS: usize> Passes<T, INPUTS> {
         U: PointUpdate<T, INPUTS, OUTPUTS>,
     {
         let geometry = Geometry::new(self.layout.extents, &U::REACH, self.dimensions, false);
+        let planes: usize = U::REACH.iter().map(|reach| 2 * reach.radius(2) + 1).sum();
+        let row = geometry.extents[0] * size_of::<T>();
         let tile = match self.dimensions {
             2 => usize::MAX,
-            _ => bytes / self.bytes_across::<U, OUTPUTS>(),
+            _ => bytes / (planes * row),
         };
         // The rows next to the tile are read too.
         let tile = tile.saturating_sub(2 * geometry.radii[0]).max(4);
         (geometry, tile)
     }
 
-    /// The bytes of a row in all planes that are read for a plane.
-    fn bytes_across<U, const OUTPUTS: usize>(&self) -> usize
-    where
-        U: PointUpdate<T, INPUTS, OUTPUTS>,
-    {
-        let planes: usize = U::REACH.iter().map(|reach| 2 * reach.radius(2) + 1).sum();
-        planes * self.layout.extents[0] as usize * size_of::<T>()
-    }
-
-    /// The division into narrow tiles, if the planes of the tiles of `usual` leave the second-level
-    /// cache.
+    /// The division into narrow tiles, if those of `usual` are wider.
     fn narrow<U, const OUTPUTS: usize>(&self, usual: &Cut) -> Option<Cut>
     where
         U: PointUpdate<T, INPUTS, OUTPUTS>,
     {
-        let rows = usual.piece[0] + 2 * usual.geometry.radii[0];
-        let bytes = self.limits.narrow_tile_bytes;
-        if self.dimensions == 2
-            || usual.depth > 1
-            || rows * self.bytes_across::<U, OUTPUTS>() <= 2 * bytes
-        {
+        if self.dimensions == 2 || usual.depth > 1 {
             return None;
         }
-        let narrow = self.cut_into::<U, OUTPUTS>(self.tile_of_one_step::<U, OUTPUTS>(bytes), 1);
+        let tile = self.tile_of_one_step::<U, OUTPUTS>(self.limits.narrow_tile_bytes);
+        let narrow = self.cut_into::<U, OUTPUTS>(tile, 1);
         (narrow.piece[0] < usual.piece[0]).then_some(narrow)
     }
 
@@ -1261,7 +1250,7 @@ mod tests {
     }
 
     #[test]
-    fn narrow_tiles_are_tried_where_planes_leave_the_second_level_cache() {
+    fn narrow_tiles_are_tried_where_usual_ones_are_wider() {
         fn rows<const D: usize>(extents: [u32; 3], limits: Limits) -> Option<[usize; 2]> {
             let layout = Layout::<f32, 3>::new(extents, 1);
             let ends = [[[Boundary::Neumann; 2]; D]; 3];
@@ -1280,9 +1269,8 @@ mod tests {
         };
         // Two of the rows are those next to the tile.
         assert_eq!(rows::<3>([64, 96, 5], limits), Some([48, 16]));
-        // With the rows next to them, 36 rows are read: twice as many as for a narrow tile.
-        assert_eq!(rows::<3>([64, 34, 5], limits), None);
         assert_eq!(rows::<3>([64, 35, 5], limits), Some([35, 12]));
+        assert_eq!(rows::<3>([64, 16, 5], limits), None);
         assert_eq!(rows::<2>([64, 96, 1], limits), None);
     }
 
