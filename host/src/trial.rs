@@ -15,7 +15,12 @@ const PIECES_PER_PAIR: usize = 64;
 const MOST_PAIRS: usize = 7;
 
 /// The number of passes over fields for a trial of them: it takes a small part of so many.
-pub(crate) const PASSES: usize = 256;
+const PASSES: usize = 256;
+
+/// The first trial of passes is repeated after this many more, each later one after [`LONGER`] times
+/// as many as the one before it.
+const AGAIN: usize = 64;
+const LONGER: usize = 16;
 
 /// The trial of one thread's share of the work.
 #[derive(Debug)]
@@ -24,7 +29,10 @@ pub(crate) struct Trial {
     allowance: f64,
     /// The number of pieces that are timed: one, whose start is slow either way, and the pairs.
     timed: usize,
+    /// The number of pieces that were done for this trial, timed or not.
     done: usize,
+    /// The trial is repeated after this many pieces.
+    until: usize,
     /// The time of the first piece of a pair.
     other: Duration,
     /// The number of pairs that the second way won, less the number that the first way won.
@@ -43,8 +51,19 @@ impl Trial {
             allowance: 1.0,
             timed,
             done: 0,
+            until: usize::MAX,
             other: Duration::ZERO,
             lead: 0,
+        }
+    }
+
+    /// A trial of passes over fields. It is repeated, rarer and rarer: soon after the fields were
+    /// allocated, or while other programs run, the other way may be faster.
+    pub(crate) fn of_passes() -> Self {
+        let once = Self::of(PASSES);
+        Self {
+            until: once.timed + AGAIN,
+            ..once
         }
     }
 
@@ -57,7 +76,12 @@ impl Trial {
     /// Calls `piece` with whether to do it in the second way.
     #[inline(always)]
     pub(crate) fn run<R>(&mut self, piece: impl FnOnce(bool) -> R) -> R {
+        if self.done == self.until {
+            self.until = self.timed + LONGER * (self.until - self.timed);
+            (self.done, self.lead) = (0, 0);
+        }
         if let Some(second) = self.winner() {
+            self.done += 1;
             return piece(second);
         }
         let start = Instant::now();
@@ -68,7 +92,7 @@ impl Trial {
 
     /// Whether the second way has won; `None` while pieces are timed.
     pub(crate) fn winner(&self) -> Option<bool> {
-        (self.done == self.timed).then_some(self.lead > 0)
+        (self.done >= self.timed).then_some(self.lead > 0)
     }
 
     /// Whether the next timed piece is done in the second way: the pairs begin with the first way
@@ -141,6 +165,26 @@ mod tests {
     fn an_allowance_is_for_the_second_way() {
         assert!(run(Trial::of(64).with_allowance(1.25), |_| [100, 124]).1);
         assert!(!run(Trial::of(64).with_allowance(1.25), |_| [100, 126]).1);
+    }
+
+    #[test]
+    fn a_trial_of_passes_is_repeated() {
+        let mut trial = Trial::of_passes();
+        // First the first way is faster, then the second, then the first again.
+        for (pass, times) in (0..).zip([[4, 5], [5, 4], [4, 5]]) {
+            let rest = AGAIN * LONGER.pow(pass);
+            while trial.winner().is_none() {
+                let second = usize::from(trial.second());
+                trial.took(Duration::from_micros(times[second]));
+            }
+            let faster = times[1] < times[0];
+            for _ in 0..rest {
+                assert_eq!(trial.run(|second| second), faster);
+            }
+            assert_eq!(trial.done, trial.until);
+            // The first piece of the next trial is not timed.
+            assert!(!trial.run(|second| second));
+        }
     }
 
     #[test]

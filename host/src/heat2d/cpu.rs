@@ -10,7 +10,7 @@ use super::blocked::{Cut, KEPT, Setup, Temperature, iterate_rows};
 use crate::caches::{first_cache, second_cache};
 use crate::simd::subnormals_are_slow;
 use crate::streaming::Stores;
-use crate::trial::{PASSES, Trial};
+use crate::trial::Trial;
 use crate::{Error, allocation, threads};
 use std::sync::{Mutex, PoisonError};
 
@@ -112,7 +112,7 @@ impl<T> Default for Kept<T> {
     fn default() -> Self {
         Self {
             scratches: Vec::new(),
-            trial: Trial::of(PASSES),
+            trial: Trial::of_passes(),
         }
     }
 }

@@ -35,7 +35,7 @@ use crate::caches::{last_cache, last_cache_per_core, second_cache};
 use crate::elementwise::cpu::put_among;
 use crate::simd::dispatched;
 use crate::streaming::{Stores, Streaming, streamed};
-use crate::trial::{PASSES, Trial};
+use crate::trial::Trial;
 use crate::{Boundary, Error, allocation, threads};
 use halo_stencil::{Layout, Place, PointUpdate, Reach, furthest, overwritten};
 use pulp::{Simd, WithSimd};
@@ -349,9 +349,8 @@ impl<T: Number, const INPUTS: usize> Passes<T, INPUTS> {
             limits,
             scratches: Mutex::default(),
             trials: Mutex::new(Trials {
-                // Where other machines use the last-level cache too, single passes tell little.
-                narrow: Trial::of(2 * PASSES),
-                streaming: Trial::of(PASSES),
+                narrow: Trial::of_passes(),
+                streaming: Trial::of_passes(),
             }),
         })
     }
@@ -596,15 +595,15 @@ where
         narrow: tiles,
         streaming,
     } = &mut *trials;
-    match tiles.winner() {
-        None if narrow.is_some() => tiles.run(|is_narrow| run(is_narrow, false)),
-        winner => {
-            let is_narrow = winner.unwrap_or(false);
-            match may_stream {
-                true => streaming.run(|streaming| run(is_narrow, streaming)),
-                false => run(is_narrow, false),
-            }
-        }
+    // While tiles are tried, stores are not.
+    let may_stream = may_stream && (narrow.is_none() || tiles.winner().is_some());
+    let in_tiles = |is_narrow: bool| match may_stream {
+        true => streaming.run(|streaming| run(is_narrow, streaming)),
+        false => run(is_narrow, false),
+    };
+    match narrow {
+        Some(_) => tiles.run(in_tiles),
+        None => in_tiles(false),
     }
 }
 
