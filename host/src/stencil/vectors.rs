@@ -33,6 +33,19 @@ const BOX: usize = 2 * MAX_BOX + 1;
 /// Updates that read at most this many values keep a slice for each value.
 const MOST: usize = 64;
 
+/// An array with `$one!(number)` for each value.
+macro_rules! for_each_value {
+    ($one:ident) => {
+        for_each_value!($one:
+            0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31
+            32 33 34 35 36 37 38 39 40 41 42 43 44 45 46 47 48 49 50 51 52 53 54 55 56 57 58 59 60
+            61 62 63)
+    };
+    ($one:ident: $($number:literal)+) => {
+        [$($one!($number)),+]
+    };
+}
+
 /// If the radius along x is at most this, rows are computed as one long row.
 const SHORT: usize = 2;
 
@@ -499,22 +512,16 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Run<'_, '_, S, T, U, INPUTS> {
             self.each_stretch(found, out, stream);
             return;
         }
-        macro_rules! values {
-            ($($number:literal)+) => {
-                [$(match const { looked_up::<T, U, INPUTS, OUTPUTS>($number) } {
+        macro_rules! value {
+            ($number:literal) => {
+                match const { looked_up::<T, U, INPUTS, OUTPUTS>($number) } {
                     Some((field, [0, dj, ds])) => &found.row(field, dj, ds)[..found.count],
-                    Some((field, [_, dj, ds])) => {
-                        &found.wide(field, dj, ds)[..found.wide_count()]
-                    }
+                    Some((field, [_, dj, ds])) => &found.wide(field, dj, ds)[..found.wide_count()],
                     None => &[],
-                }),+]
+                }
             };
         }
-        let values: [&[T]; MOST] = values! {
-            0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31
-            32 33 34 35 36 37 38 39 40 41 42 43 44 45 46 47 48 49 50 51 52 53 54 55 56 57 58 59 60
-            61 62 63
-        };
+        let values: [&[T]; MOST] = for_each_value!(value);
         self.each_stretch(
             &Table::<T, U, INPUTS, OUTPUTS> {
                 rows: &values,
@@ -692,26 +699,97 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Run<'_, '_, S, T, U, INPUTS> {
         let head = (begin > 0).then(|| results(0));
         let single = (left >= lanes).then(|| results(end));
         let tail = (!left.is_multiple_of(lanes)).then(|| results(count - lanes));
-        let mut i = begin;
-        while i < end {
-            for out in &*out {
-                prefetch_next_page(out, first + i);
+        if const { in_windows::<T, U, INPUTS, OUTPUTS>() || all_values(&U::REACH, U::DIMENSIONS) > MOST }
+        {
+            let mut i = begin;
+            while i < end {
+                for out in &*out {
+                    prefetch_next_page(out, first + i);
+                }
+                self.prefetch_page(values, first + i);
+                let page_end = end.min(i + elements_per_prefetch::<T>());
+                while i < page_end {
+                    let next = i + lanes;
+                    self.prefetch(values, first + i + AHEAD, out);
+                    let results = self.vector(values, [first + i, first_x + i], out);
+                    let results_next = self.vector(values, [first + next, first_x + next], out);
+                    put::<S, T, OUTPUTS>(out, first + i, results);
+                    put::<S, T, OUTPUTS>(out, first + next, results_next);
+                    i += 2 * lanes;
+                }
             }
-            self.prefetch_page(values, first + i);
-            let page_end = end.min(i + elements_per_prefetch::<T>());
-            while i < page_end {
-                let next = i + lanes;
-                self.prefetch(values, first + i + AHEAD, out);
-                let results = self.vector(values, [first + i, first_x + i], out);
-                let results_next = self.vector(values, [first + next, first_x + next], out);
-                put::<S, T, OUTPUTS>(out, first + i, results);
-                put::<S, T, OUTPUTS>(out, first + next, results_next);
-                i += 2 * lanes;
-            }
+        } else if begin < end {
+            self.pairs(values, [first + begin, first_x + begin], end - begin, out);
         }
         for (i, results) in [(0, head), (end, single), (count - lanes, tail)] {
             if let Some(results) = results {
                 put::<S, T, OUTPUTS>(out, first + i, results);
+            }
+        }
+    }
+
+    /// Computes `count` points from element `first` on, a multiple of two vectors, without windows.
+    /// Each value is a slice of as many vectors, so the loop needs no checks.
+    #[inline(always)]
+    fn pairs<V, const OUTPUTS: usize>(
+        &self,
+        values: &V,
+        [first, first_x]: [usize; 2],
+        count: usize,
+        out: &mut [&mut [T]; OUTPUTS],
+    ) where
+        V: Values<T>,
+        U: PointUpdate<T, INPUTS, OUTPUTS>,
+    {
+        let margin = const { furthest(&U::REACH, 0) };
+        let lanes = lanes::<S, T>();
+        let count = count / lanes;
+        macro_rules! vectors {
+            ($number:literal) => {
+                match const { value_of(&U::REACH, U::DIMENSIONS, $number) } {
+                    Some((field, [0, dj, ds])) => {
+                        &T::vectors::<S>(&values.row(field, dj, ds)[first..])[..count]
+                    }
+                    Some((field, [di, dj, ds])) => {
+                        let wide = &values.wide(field, dj, ds)[first_x..];
+                        &T::vectors::<S>(&wide[margin.wrapping_add_signed(di)..])[..count]
+                    }
+                    None => &[],
+                }
+            };
+        }
+        let vectors: [&[T::Lanes<S>]; MOST] = for_each_value!(vectors);
+        let mut out_vectors: [&mut [T::Lanes<S>]; OUTPUTS] = std::array::from_fn(|_| &mut [][..]);
+        for (vectors, out) in out_vectors.iter_mut().zip(out) {
+            *vectors = &mut T::vectors_mut::<S>(&mut out[first..])[..count];
+        }
+        let results = |v| {
+            self.update.update(&Packed::<S, T, U, INPUTS, OUTPUTS> {
+                simd: self.simd,
+                vectors: &vectors,
+                v,
+                update: PhantomData,
+            })
+        };
+        // Without windows, no past field is overwritten.
+        let no_past: [&mut [T]; OUTPUTS] = std::array::from_fn(|_| &mut [][..]);
+        let mut v = 0;
+        while v < count {
+            for out in &out_vectors {
+                prefetch_next_page(out, v);
+            }
+            self.prefetch_page(values, first + v * lanes);
+            let page_end = count.min(v + elements_per_prefetch::<T::Lanes<S>>());
+            while v + 1 < page_end {
+                self.prefetch(values, first + v * lanes + AHEAD, &no_past);
+                let (now, next) = (results(v), results(v + 1));
+                for (out, result) in out_vectors.iter_mut().zip(now) {
+                    out[v] = T::lanes(result);
+                }
+                for (out, result) in out_vectors.iter_mut().zip(next) {
+                    out[v + 1] = T::lanes(result);
+                }
+                v += 2;
             }
         }
     }
@@ -961,6 +1039,39 @@ where
         }
         let wide = &self.values.wide(field, dj, ds)[self.at[1]..][..lanes::<S, T>() + 2 * margin];
         vector(self.simd, &wide[margin.wrapping_add_signed(di)..])
+    }
+
+    #[inline(always)]
+    fn splat(&self, number: T) -> T::Vector<S> {
+        InVectors::splat(number, self.simd)
+    }
+}
+
+/// Vector `v` of the points of which each value has a slice of its own, by its number.
+struct Packed<'s, S: Simd, T: InVectors, U, const INPUTS: usize, const OUTPUTS: usize> {
+    simd: S,
+    vectors: &'s [&'s [T::Lanes<S>]; MOST],
+    v: usize,
+    update: PhantomData<U>,
+}
+
+impl<S, T, U, const INPUTS: usize, const OUTPUTS: usize> Neighbourhood<T>
+    for Packed<'_, S, T, U, INPUTS, OUTPUTS>
+where
+    S: Simd,
+    T: Number,
+    U: PointUpdate<T, INPUTS, OUTPUTS>,
+{
+    type Value = T::Vector<S>;
+
+    const REACH: &'static [Reach] = &U::REACH;
+
+    #[inline(always)]
+    fn value(&self, field: usize, offset: [isize; 3]) -> T::Vector<S> {
+        let before = const { values_before(&U::REACH, U::DIMENSIONS) };
+        let offset = by_march(U::DIMENSIONS, offset);
+        let number = before[field] + number_of(U::REACH[field], U::DIMENSIONS, offset);
+        <T as InVectors>::load(self.simd, self.vectors[number][self.v])
     }
 
     #[inline(always)]
