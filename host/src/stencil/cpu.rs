@@ -1289,20 +1289,20 @@ mod tests {
         passes.cut::<Mixing<D>, 2>(passes.depth::<Mixing<D>, 2>(usize::MAX))
     }
 
-    /// A sum of all points up to 8 away, and the past. `OVER`: it is written over the past.
+    /// A sum of all points up to `RADIUS` away, and the past. `OVER`: it is written over the past.
     #[derive(Debug, Clone, Copy)]
-    struct Wide<const OVER: bool>;
+    struct Wide<const RADIUS: usize, const OVER: bool>;
 
-    impl<T: Real, const OVER: bool> PointUpdate<T, 2, 1> for Wide<OVER> {
+    impl<T: Real, const RADIUS: usize, const OVER: bool> PointUpdate<T, 2, 1> for Wide<RADIUS, OVER> {
         const DIMENSIONS: usize = 2;
-        const REACH: [Reach; 2] = [Reach::star(8), Reach::POINT];
+        const REACH: [Reach; 2] = [Reach::star(RADIUS), Reach::POINT];
         const PAST: usize = 1;
         const OVER_PAST: bool = OVER;
 
         #[inline(always)]
         fn update<N: Neighbourhood<T>>(&self, n: &N) -> [N::Value; 1] {
             let mut sum = n.at::<0, 0, 0, 0>() - n.at::<1, 0, 0, 0>() * T::from(0.75);
-            for distance in 1..=8 {
+            for distance in 1..=RADIUS as isize {
                 let weight = T::from(1.0 / (distance + 2) as f32);
                 sum = n.pair::<0, 0>(distance).fused(n.splat(weight), sum);
                 sum = n.pair::<0, 1>(distance).fused(n.splat(-weight), sum);
@@ -1313,18 +1313,18 @@ mod tests {
 
     /// A step in vectors of `simd`, by ordinary stores and, where the past is kept, by non-temporal
     /// ones.
-    fn wide<T: Number, S: Simd, const OVER: bool>(
+    fn wide<T: Number, S: Simd, const RADIUS: usize, const OVER: bool>(
         simd: S,
         passes: &Passes<T, 2>,
         fields: &[Vec<T>; 2],
     ) -> Vec<T> {
         let mut out = fields[1].clone();
-        wide_into::<T, S, OVER>(simd, passes, fields, &mut out, None);
+        wide_into::<T, S, RADIUS, OVER>(simd, passes, fields, &mut out, None);
         if !OVER {
             let mut streamed_out = vec![T::from(f32::NAN); out.len()];
             streamed(|stream| {
                 let stream = Some(stream);
-                wide_into::<T, S, OVER>(simd, passes, fields, &mut streamed_out, stream);
+                wide_into::<T, S, RADIUS, OVER>(simd, passes, fields, &mut streamed_out, stream);
             });
             let bytes = |values| bytemuck::cast_slice::<T, u8>(values);
             assert!(bytes(&streamed_out[..]) == bytes(&out));
@@ -1332,21 +1332,21 @@ mod tests {
         out
     }
 
-    fn wide_into<'out, T: Number, S: Simd, const OVER: bool>(
+    fn wide_into<'out, T: Number, S: Simd, const RADIUS: usize, const OVER: bool>(
         simd: S,
         passes: &Passes<T, 2>,
         [now, past]: &[Vec<T>; 2],
         out: &'out mut [T],
         stream: Option<&Streaming<'out>>,
     ) {
-        let mut cut = passes.cut::<Wide<OVER>, 1>(1);
+        let mut cut = passes.cut::<Wide<RADIUS, OVER>, 1>(1);
         cut.threads = 1;
         let mut scratch = passes.lend(&cut).unwrap().pop().unwrap_or_default();
         for piece in pieces(&cut, [out]) {
             simd.vectorize(Work {
                 passes,
                 cut: &cut,
-                update: Wide::<OVER>,
+                update: Wide::<RADIUS, OVER>,
                 given: &[],
                 inputs: [now, if OVER { &[] } else { past }],
                 piece,
@@ -1356,7 +1356,10 @@ mod tests {
         }
     }
 
-    fn wide_in_all_vectors<T: Number>(next: &mut impl FnMut() -> usize, extents: [usize; 3]) {
+    fn wide_in_all_vectors<T: Number, const RADIUS: usize>(
+        next: &mut impl FnMut() -> usize,
+        extents: [usize; 3],
+    ) {
         let ends = [[[Boundary::Dirichlet(0.75), Boundary::Neumann]; 2]; 2];
         let mut layout = Layout::new(extents.map(|n| n as u32), 1);
         for (field, axis) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
@@ -1370,37 +1373,46 @@ mod tests {
             let number = |_| T::from(next() as f32 / (1 << 24) as f32 - 0.5);
             (0..points).map(number).collect()
         });
-        let expected = wide::<T, _, false>(pulp::Scalar, &passes, &fields);
+        let expected = wide::<T, _, RADIUS, false>(pulp::Scalar, &passes, &fields);
         let same = |got: Vec<T>, what: &str| {
             let wrong = (0..points)
                 .find(|&at| bytemuck::bytes_of(&got[at]) != bytemuck::bytes_of(&expected[at]));
             assert_eq!(wrong, None, "{what} of {extents:?}");
         };
         same(
-            wide::<T, _, true>(pulp::Scalar, &passes, &fields),
+            wide::<T, _, RADIUS, true>(pulp::Scalar, &passes, &fields),
             "scalars over the past",
         );
         #[cfg(target_arch = "x86_64")]
         if let Some(simd) = pulp::x86::V3::try_new() {
-            same(wide::<T, _, false>(simd, &passes, &fields), "32 bytes");
             same(
-                wide::<T, _, true>(simd, &passes, &fields),
+                wide::<T, _, RADIUS, false>(simd, &passes, &fields),
+                "32 bytes",
+            );
+            same(
+                wide::<T, _, RADIUS, true>(simd, &passes, &fields),
                 "32 bytes over the past",
             );
         }
         #[cfg(target_arch = "x86_64")]
         if let Some(simd) = pulp::x86::V4::try_new() {
-            same(wide::<T, _, false>(simd, &passes, &fields), "64 bytes");
             same(
-                wide::<T, _, true>(simd, &passes, &fields),
+                wide::<T, _, RADIUS, false>(simd, &passes, &fields),
+                "64 bytes",
+            );
+            same(
+                wide::<T, _, RADIUS, true>(simd, &passes, &fields),
                 "64 bytes over the past",
             );
         }
         #[cfg(target_arch = "aarch64")]
         if let Some(simd) = pulp::aarch64::Neon::try_new() {
-            same(wide::<T, _, false>(simd, &passes, &fields), "16 bytes");
             same(
-                wide::<T, _, true>(simd, &passes, &fields),
+                wide::<T, _, RADIUS, false>(simd, &passes, &fields),
+                "16 bytes",
+            );
+            same(
+                wide::<T, _, RADIUS, true>(simd, &passes, &fields),
                 "16 bytes over the past",
             );
         }
@@ -1411,8 +1423,11 @@ mod tests {
         let mut next = numbers();
         for nx in [1, 3, 4, 7, 8, 12, 16, 17, 20, 32, 33, 45, 64, 100, 150, 181] {
             for ny in [1, 2, 19, 40] {
-                wide_in_all_vectors::<f32>(&mut next, [nx, ny, 1]);
-                wide_in_all_vectors::<f64>(&mut next, [nx, ny, 1]);
+                // With windows, and without them where nothing is overwritten.
+                wide_in_all_vectors::<f32, 8>(&mut next, [nx, ny, 1]);
+                wide_in_all_vectors::<f64, 8>(&mut next, [nx, ny, 1]);
+                wide_in_all_vectors::<f32, 2>(&mut next, [nx, ny, 1]);
+                wide_in_all_vectors::<f64, 1>(&mut next, [nx, ny, 1]);
             }
         }
     }
