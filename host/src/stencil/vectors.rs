@@ -763,14 +763,6 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Run<'_, '_, S, T, U, INPUTS> {
         for (vectors, out) in out_vectors.iter_mut().zip(out) {
             *vectors = &mut T::vectors_mut::<S>(&mut out[first..])[..count];
         }
-        let results = |v| {
-            self.update.update(&Packed::<S, T, U, INPUTS, OUTPUTS> {
-                simd: self.simd,
-                vectors: &vectors,
-                v,
-                update: PhantomData,
-            })
-        };
         // Without windows, no past field is overwritten.
         let no_past: [&mut [T]; OUTPUTS] = std::array::from_fn(|_| &mut [][..]);
         let mut v = 0;
@@ -782,7 +774,7 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Run<'_, '_, S, T, U, INPUTS> {
             let page_end = count.min(v + elements_per_prefetch::<T::Lanes<S>>());
             while v + 1 < page_end {
                 self.prefetch(values, first + v * lanes + AHEAD, &no_past);
-                let (now, next) = (results(v), results(v + 1));
+                let (now, next) = (self.packed(&vectors, v), self.packed(&vectors, v + 1));
                 for (out, result) in out_vectors.iter_mut().zip(now) {
                     out[v] = T::lanes(result);
                 }
@@ -792,6 +784,24 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Run<'_, '_, S, T, U, INPUTS> {
                 v += 2;
             }
         }
+    }
+
+    /// The results for vector `v` of the points.
+    #[inline(always)]
+    fn packed<const OUTPUTS: usize>(
+        &self,
+        vectors: &[&[T::Lanes<S>]; MOST],
+        v: usize,
+    ) -> [T::Vector<S>; OUTPUTS]
+    where
+        U: PointUpdate<T, INPUTS, OUTPUTS>,
+    {
+        self.update.update(&Packed::<S, T, U, INPUTS, OUTPUTS> {
+            simd: self.simd,
+            vectors,
+            v,
+            update: PhantomData,
+        })
     }
 
     /// Prefetches a cache line from the next page of each field that is read.
