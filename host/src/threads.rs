@@ -156,8 +156,8 @@ pub(crate) fn share_with_scratch<T: Send>(
     share_by_number(threads, pieces, &work);
 }
 
-/// [`share`], which tells `work` the thread's number. It is not generic, so it is compiled once and
-/// not for each kind of work.
+/// Like [`share`], but tells `work` the number of the thread. It is not generic, so that it is
+/// compiled once and not for each kind of work.
 fn share_by_number(
     threads: usize,
     pieces: usize,

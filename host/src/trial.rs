@@ -3,7 +3,7 @@
 //! Both ways give the same results. Which of them is faster on large arrays depends on the
 //! processor, and no property of it that a program can ask for tells: prefetches take a sixth off
 //! a sum's time on one processor and add half to it on another (docs/tuning/reduction.md). So the
-//! first pieces are done in turns, and timed.
+//! first pieces are done in turns, and timed; of many passes over fields, some later ones too.
 #![forbid(unsafe_code)]
 
 use std::time::{Duration, Instant};
@@ -17,8 +17,8 @@ const MOST_PAIRS: usize = 7;
 /// The number of passes over fields for a trial of them: it takes a small part of so many.
 const PASSES: usize = 256;
 
-/// The first trial of passes is repeated after this many more, each later one after [`LONGER`] times
-/// as many as the one before it.
+/// A trial of passes is repeated after this many more passes, and then each time after [`LONGER`]
+/// times as many.
 const AGAIN: usize = 64;
 const LONGER: usize = 16;
 
@@ -57,8 +57,8 @@ impl Trial {
         }
     }
 
-    /// A trial of passes over fields. It is repeated, rarer and rarer: soon after the fields were
-    /// allocated, or while other programs run, the other way may be faster.
+    /// A trial of passes over fields. It is repeated at growing intervals, because the other way may
+    /// be faster soon after the fields were allocated, or while other programs run.
     pub(crate) fn of_passes() -> Self {
         let once = Self::of(PASSES);
         Self {
@@ -171,8 +171,8 @@ mod tests {
     fn a_trial_of_passes_is_repeated() {
         let mut trial = Trial::of_passes();
         // First the first way is faster, then the second, then the first again.
-        for (pass, times) in (0..).zip([[4, 5], [5, 4], [4, 5]]) {
-            let rest = AGAIN * LONGER.pow(pass);
+        for (round, times) in (0..).zip([[4, 5], [5, 4], [4, 5]]) {
+            let rest = AGAIN * LONGER.pow(round);
             while trial.winner().is_none() {
                 let second = usize::from(trial.second());
                 trial.took(Duration::from_micros(times[second]));

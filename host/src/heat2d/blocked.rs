@@ -208,15 +208,19 @@ struct Tile<'a, 'out, T> {
 }
 
 impl<T: Temperature> Tile<'_, '_, T> {
-    /// Computes the tile in vectors. Each update is a function of its own: of all updates in one
-    /// the compiler takes three times as long.
+    /// Computes the tile in vectors. Each update is a function of its own: one function of all of
+    /// them would be the largest of the library, and slow to compile.
     fn compute<U: Update<T>, const SOURCE: bool>(self, update: U) {
         struct Compute<'a, 'out, T, U, const SOURCE: bool> {
             tile: Tile<'a, 'out, T>,
             update: U,
         }
 
-        impl<T: Temperature, U: Update<T>, const SOURCE: bool> WithSimd for Compute<'_, '_, T, U, SOURCE> {
+        impl<T, U, const SOURCE: bool> WithSimd for Compute<'_, '_, T, U, SOURCE>
+        where
+            T: Temperature,
+            U: Update<T>,
+        {
             type Output = ();
 
             #[inline(always)]

@@ -128,15 +128,14 @@ pub(super) struct Passes<T, const INPUTS: usize> {
     trials: Mutex<Trials>,
 }
 
-/// What is tried in the first passes of one step, one after the other.
+/// What is tried in passes of one step, one after the other.
 #[derive(Debug)]
 struct Trials {
-    /// Whether narrow tiles are faster, where the planes of usual ones fill more of the second-level
-    /// cache than theirs.
-    narrow: Trial,
+    /// Whether narrow tiles are faster than the usual ones, where these are wider.
+    tiles: Trial,
     /// Whether non-temporal stores are faster, for results that leave the cache before they are
     /// read.
-    streaming: Trial,
+    stores: Trial,
 }
 
 /// How a tile gets the values beyond the ends of an axis.
@@ -349,8 +348,8 @@ impl<T: Number, const INPUTS: usize> Passes<T, INPUTS> {
             limits,
             scratches: Mutex::default(),
             trials: Mutex::new(Trials {
-                narrow: Trial::of_passes(),
-                streaming: Trial::of_passes(),
+                tiles: Trial::of_passes(),
+                stores: Trial::of_passes(),
             }),
         })
     }
@@ -378,19 +377,18 @@ impl<T: Number, const INPUTS: usize> Passes<T, INPUTS> {
     where
         U: PointUpdate<T, INPUTS, OUTPUTS>,
     {
-        let row = self.layout.extents[0] as usize * size_of::<T>();
-        let geometry =
-            |by_rows| Geometry::new(self.layout.extents, &U::REACH, self.dimensions, by_rows);
         if depth == 1 {
             return Some(self.tile_of_one_step::<U, OUTPUTS>(self.limits.tile_bytes));
         }
+        let row = self.layout.extents[0] as usize * size_of::<T>();
         // With two axes there is a second geometry, which keeps fewer rows.
         let geometries: &[bool] = match self.dimensions {
             2 => &[false, true],
             _ => &[false],
         };
         geometries.iter().find_map(|&by_rows| {
-            let geometry = geometry(by_rows);
+            let extents = self.layout.extents;
+            let geometry = Geometry::new(extents, &U::REACH, self.dimensions, by_rows);
             let kept = OUTPUTS * geometry.kept() * geometry.levels(depth);
             let margin = 2 * geometry.radii[0] * (depth - 1);
             let tile = (self.limits.scratch_bytes / (row * kept)).saturating_sub(margin);
@@ -584,21 +582,21 @@ where
     let narrow = passes.narrow::<U, OUTPUTS>(&usual);
     let may_stream = passes.may_stream::<U, OUTPUTS>(depth);
     let run = |is_narrow: bool, streaming: bool| {
-        let cut = narrow.as_ref().filter(|_| is_narrow).unwrap_or(&usual);
+        let cut = match &narrow {
+            Some(narrow) if is_narrow => narrow,
+            _ => &usual,
+        };
         pass_of(passes, update, given, inputs, outputs, cut, streaming)
     };
     // Another pass that runs now takes no part in the trials.
     let Ok(mut trials) = passes.trials.try_lock() else {
         return run(false, false);
     };
-    let Trials {
-        narrow: tiles,
-        streaming,
-    } = &mut *trials;
+    let Trials { tiles, stores } = &mut *trials;
     // While tiles are tried, stores are not.
     let may_stream = may_stream && (narrow.is_none() || tiles.winner().is_some());
     let in_tiles = |is_narrow: bool| match may_stream {
-        true => streaming.run(|streaming| run(is_narrow, streaming)),
+        true => stores.run(|streaming| run(is_narrow, streaming)),
         false => run(is_narrow, false),
     };
     match narrow {

@@ -194,6 +194,16 @@ where
     U::OVER_PAST || furthest(&U::REACH, 0) > SHORT
 }
 
+/// Whether the loop over vectors has a slice of vectors for each value. The slices of values in
+/// windows would have to be cut anew for each row.
+const fn is_packed<T, U, const INPUTS: usize, const OUTPUTS: usize>() -> bool
+where
+    T: Number,
+    U: PointUpdate<T, INPUTS, OUTPUTS>,
+{
+    !in_windows::<T, U, INPUTS, OUTPUTS>() && all_values(&U::REACH, U::DIMENSIONS) <= MOST
+}
+
 /// The number of points at each end of a row that are computed one by one.
 const fn margin<T, U, const INPUTS: usize, const OUTPUTS: usize>() -> usize
 where
@@ -699,8 +709,11 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Run<'_, '_, S, T, U, INPUTS> {
         let head = (begin > 0).then(|| results(0));
         let single = (left >= lanes).then(|| results(end));
         let tail = (!left.is_multiple_of(lanes)).then(|| results(count - lanes));
-        if const { in_windows::<T, U, INPUTS, OUTPUTS>() || all_values(&U::REACH, U::DIMENSIONS) > MOST }
-        {
+        if const { is_packed::<T, U, INPUTS, OUTPUTS>() } {
+            if begin < end {
+                self.pairs(values, [first + begin, first_x + begin], end - begin, out);
+            }
+        } else {
             let mut i = begin;
             while i < end {
                 for out in &*out {
@@ -718,8 +731,6 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Run<'_, '_, S, T, U, INPUTS> {
                     i += 2 * lanes;
                 }
             }
-        } else if begin < end {
-            self.pairs(values, [first + begin, first_x + begin], end - begin, out);
         }
         for (i, results) in [(0, head), (end, single), (count - lanes, tail)] {
             if let Some(results) = results {
@@ -728,8 +739,9 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Run<'_, '_, S, T, U, INPUTS> {
         }
     }
 
-    /// Computes `count` points from element `first` on, a multiple of two vectors, without windows.
-    /// Each value is a slice of as many vectors, so the loop needs no checks.
+    /// Computes `count` points from element `first` on, for updates that are [packed](is_packed).
+    /// `count` is a multiple of two vectors. Each value becomes a slice of that many vectors, so the
+    /// loop needs no checks.
     #[inline(always)]
     fn pairs<V, const OUTPUTS: usize>(
         &self,
@@ -1057,7 +1069,8 @@ where
     }
 }
 
-/// Vector `v` of the points of which each value has a slice of its own, by its number.
+/// Vector `v` of some points. `vectors` has a slice for each value that they read, in the order of
+/// the values' numbers.
 struct Packed<'s, S: Simd, T: InVectors, U, const INPUTS: usize, const OUTPUTS: usize> {
     simd: S,
     vectors: &'s [&'s [T::Lanes<S>]; MOST],
