@@ -26,8 +26,8 @@ const ROWS: usize = 4;
 /// processor's own prefetches work best if they are read in order, one row after the other.
 const IN_MEMORY: usize = 16 << 20;
 
-/// How far ahead a single array in memory is prefetched, in bytes. If a total is twice as long as an
-/// element, it is twice as far.
+/// How far ahead arrays in memory are prefetched, in bytes. If a total is twice as long as an element,
+/// it is twice as far.
 const AHEAD_BYTES: usize = 4096;
 
 /// How far ahead two arrays in the last-level cache are prefetched, in bytes, when several rows are
@@ -107,8 +107,7 @@ impl Reading {
     fn ways<V: Total, T: Terms<V>>(bytes: usize) -> [Self; 2] {
         match (bytes, T::ARRAYS) {
             (IN_MEMORY.., 1) if T::CONVERTED => [Self::TOGETHER, Self::IN_ORDER.with_prefetches()],
-            (IN_MEMORY.., 1) => [Self::IN_ORDER, Self::IN_ORDER.with_prefetches()],
-            (IN_MEMORY.., _) => [Self::IN_ORDER; 2],
+            (IN_MEMORY.., _) => [Self::IN_ORDER, Self::IN_ORDER.with_prefetches()],
             (FAR_BYTES.., 2) => [Self::TOGETHER, Self::TOGETHER.with_prefetches()],
             (FAR_BYTES.., _) => [Self::TOGETHER, Self::IN_ORDER],
             _ => [Self::TOGETHER; 2],
@@ -707,8 +706,14 @@ mod tests {
         assert!(!first.in_order && second.in_order);
         let [first, second] = Reading::ways::<f64, Both<f64>>(IN_MEMORY - 1);
         assert!(first != second && !second.in_order);
-        let [first, second] = Reading::ways::<f64, Single<f64>>(IN_MEMORY);
-        assert!(first.in_order && second.prefetched);
+        for [first, second] in [
+            Reading::ways::<f64, Single<f64>>(IN_MEMORY),
+            Reading::ways::<f64, Both<f64>>(IN_MEMORY),
+            Reading::ways::<f64, Both<f32>>(IN_MEMORY),
+        ] {
+            assert!(first.in_order && second.in_order);
+            assert!(!first.prefetched && second.prefetched);
+        }
         let [first, second] = Reading::ways::<f64, Single<f32>>(IN_MEMORY);
         assert!(!first.in_order && second.in_order);
     }
