@@ -72,6 +72,7 @@ pub fn legend(record: &Record) -> String {
 fn of_problem(record: &Record, family: &FamilyRecord, problem: &ProblemRecord) -> String {
     let mut lines = vec![
         ("family", family.name.clone()),
+        ("size", problem.size.clone()),
         ("problem", problem.problem.clone()),
     ];
     lines.extend(
@@ -327,6 +328,7 @@ mod tests {
             "sm_90",
             "1 timed after 3 of warm-up",
             "400.00 GB/s",
+            "64x64x64",
             "64 × 64 × 64",
             "period n-1",
             "50.0 %",
