@@ -446,7 +446,7 @@ fn take_rows<V: Total, T: Terms<V>, const N: usize, const FIRST: bool>(
     }
 }
 
-/// [`take_rows`] for one row of an array in memory, in blocks.
+/// [`take_rows`] for one row of arrays in memory, in blocks.
 #[inline(always)]
 fn take_in_order<V: Total, T: Terms<V>, const FIRST: bool>(
     totals: &mut [V],
