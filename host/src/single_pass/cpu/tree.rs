@@ -34,6 +34,10 @@ const AHEAD_BYTES: usize = 4096;
 /// added together.
 const AHEAD_IN_ROWS_BYTES: usize = 512;
 
+/// The number of chunks of one row each whose trees are computed together. A vector has at least as
+/// many lanes, so [`sums_of_vectors`] leaves a total for each.
+const GROUP: usize = 4;
+
 /// The number of elements that are prefetched, and then added, at a time.
 const BLOCK: usize = 64;
 
@@ -284,24 +288,44 @@ fn total_of_chunks<V: Total, T: Terms<V>, const N: usize>(terms: T) -> V {
     let bytes = len.saturating_mul(T::SIZE);
     let threads = threads::worth(bytes, SHARE_BYTES);
     let ways = Reading::ways::<V, T>(bytes.saturating_mul(T::ARRAYS));
+    let group = match span == lanes && ways[0] == ways[1] {
+        true => GROUP,
+        false => 1,
+    };
     // The chunks' totals are added like one more chunk, row by row.
     let lanes_of_totals = Partition::of(chunks, size_of::<V>()).lanes().min(N);
     let row = [const { AtomicU64::new(0) }; N];
     let mut totals = [V::NOTHING; N];
     for first in (0..chunks).step_by(lanes_of_totals) {
         let row = &row[..lanes_of_totals.min(chunks - first)];
-        threads::share(threads, row.len(), |mine| {
+        threads::share(threads, row.len().div_ceil(group), |mine| {
             let mut totals = [V::NOTHING; LANES];
             let mut trial = match ways[0] == ways[1] {
                 true => Trial::of(0),
                 false => Trial::of(row.len() / threads),
             };
-            for place in mine {
-                let begin = (first + place) * span;
-                let part = terms.part(begin, span.min(len - begin));
-                let total =
-                    trial.run(|second| chunk(part, lanes, ways[usize::from(second)], &mut totals));
-                row[place].store(total.to_word(), Ordering::Relaxed);
+            for piece in mine {
+                let places = piece * group..row.len().min((piece + 1) * group);
+                let begin = (first + places.start) * span;
+                if group > 1 && group * span <= len - begin {
+                    let chunks = SingleRows {
+                        terms: terms.part(begin, group * span),
+                        totals: &mut totals,
+                    };
+                    if let Some(totals) = dispatched_for_terms::<V, T, _>(ways[0], chunks) {
+                        for (total, of_chunk) in totals.into_iter().zip(&row[places]) {
+                            of_chunk.store(total.to_word(), Ordering::Relaxed);
+                        }
+                        continue;
+                    }
+                }
+                for place in places {
+                    let begin = (first + place) * span;
+                    let part = terms.part(begin, span.min(len - begin));
+                    let total = trial
+                        .run(|second| chunk(part, lanes, ways[usize::from(second)], &mut totals));
+                    row[place].store(total.to_word(), Ordering::Relaxed);
+                }
             }
         });
         for (total, of_chunk) in totals.iter_mut().zip(row) {
@@ -324,11 +348,42 @@ fn chunk<V: Total, T: Terms<V>>(terms: T, lanes: usize, reading: Reading, totals
         totals: &mut totals[..lanes],
         reading,
     };
+    dispatched_for_terms::<V, T, _>(reading, chunk)
+}
+
+/// Does `work` with vectors of the length that suits terms that are read in this way.
+fn dispatched_for_terms<V: Total, T: Terms<V>, W: WithSimd>(
+    reading: Reading,
+    work: W,
+) -> W::Output {
     // In the order of memory, it is the reading that takes the time.
     if T::CONVERTED && !reading.in_order {
-        dispatched_for_conversions(chunk)
+        dispatched_for_conversions(work)
     } else {
-        dispatched(chunk)
+        dispatched(work)
+    }
+}
+
+/// [`GROUP`] chunks of one row each, and memory for totals.
+struct SingleRows<'a, V, T> {
+    terms: T,
+    totals: &'a mut [V; LANES],
+}
+
+impl<V: Total, T: Terms<V>> WithSimd for SingleRows<'_, V, T> {
+    /// The total of each chunk, if the processor has instructions for it and the memory suffices.
+    type Output = Option<[V; GROUP]>;
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) -> Self::Output {
+        let Self { terms, totals } = self;
+        // One after another they are one long row, whose tree ends earlier.
+        let count = sums_of_row::<V, T, S>(simd, terms, false, totals)?;
+        let mut totals = sums_of_vectors(simd, &mut totals[..count]);
+        if let Some(shorter) = with_shorter_vectors(simd) {
+            totals = sums_of_vectors(shorter, totals);
+        }
+        sums_of_pairs(totals, GROUP).first_chunk().copied()
     }
 }
 
@@ -356,10 +411,7 @@ impl<V: Total, T: Terms<V>> WithSimd for Chunk<'_, V, T> {
         // If there are few rows, each group of lanes is summed completely before the next.
         let few = match len / lanes {
             _ if in_order || len % lanes > 0 => None,
-            1 => match sums_of_columns::<V, T, S>(simd, terms, prefetched, totals) {
-                None => sums_of_few::<V, T, S, 1>(simd, [terms], prefetched, totals),
-                count => count,
-            },
+            1 => sums_of_row::<V, T, S>(simd, terms, prefetched, totals),
             2 => sums_of_few::<V, T, S, 2>(simd, rows(terms, 0, lanes), prefetched, totals),
             4 => sums_of_few::<V, T, S, 4>(simd, rows(terms, 0, lanes), prefetched, totals),
             // For conversions, which take shorter vectors, there are too few registers.
@@ -469,9 +521,23 @@ fn take_in_order<V: Total, T: Terms<V>, const FIRST: bool>(
 /// The most lanes of a vector.
 const MAX_LANES: usize = 16;
 
-/// Adds `rows`, each as long as `totals`, and then neighbouring lanes: one sum for as many lanes as
-/// a vector has. Puts the sums at the front of `totals` and returns their number; `None` if there
-/// are too few lanes, or if the processor has no instructions for it.
+/// [`sums_of_few`] for one row, in the fastest way.
+#[inline(always)]
+fn sums_of_row<V: Total, T: Terms<V>, S: Simd>(
+    simd: S,
+    row: T,
+    prefetched: bool,
+    totals: &mut [V],
+) -> Option<usize> {
+    match sums_of_columns::<V, T, S>(simd, row, prefetched, totals) {
+        None => sums_of_few::<V, T, S, 1>(simd, [row], prefetched, totals),
+        count => count,
+    }
+}
+
+/// Adds `rows`, which have the same length, and then neighbouring lanes: one sum for as many lanes
+/// as a vector has. Puts the sums at the front of `totals` and returns their number; `None` if there
+/// are too few lanes, if the processor has no instructions for it, or if `totals` is too short.
 #[inline(always)]
 fn sums_of_few<V: Total, T: Terms<V>, S: Simd, const N: usize>(
     simd: S,
@@ -481,13 +547,10 @@ fn sums_of_few<V: Total, T: Terms<V>, S: Simd, const N: usize>(
 ) -> Option<usize> {
     let lanes = lanes::<S, V>();
     let block = lanes * lanes;
-    let blocks = totals.len() / block;
-    if blocks == 0 {
-        return None;
-    }
+    let blocks = rows[0].len() / block;
     let nothing = V::NOTHING.splat(simd);
-    let sums = V::vectors_mut::<S>(totals);
-    for (i, sum) in sums.iter_mut().take(blocks).enumerate() {
+    let sums = V::vectors_mut::<S>(totals).get_mut(..blocks)?;
+    for (i, sum) in sums.iter_mut().enumerate() {
         let mut parts = rows;
         for part in &mut parts {
             *part = part.part(i * block, block);
@@ -507,11 +570,11 @@ fn sums_of_few<V: Total, T: Terms<V>, S: Simd, const N: usize>(
         }
         *sum = V::sums(simd, all.get(..lanes)?)?;
     }
-    Some(blocks * lanes)
+    (blocks > 0).then_some(blocks * lanes)
 }
 
 /// [`sums_of_few`] for one row, by columns: one sum for twice as many lanes. `None` if there are too
-/// few lanes, or no fast way.
+/// few lanes, no fast way, or too few `totals`.
 #[inline(always)]
 fn sums_of_columns<V: Total, T: Terms<V>, S: Simd>(
     simd: S,
@@ -521,9 +584,9 @@ fn sums_of_columns<V: Total, T: Terms<V>, S: Simd>(
 ) -> Option<usize> {
     let lanes = lanes::<S, V>();
     let block = COLUMNS * lanes;
-    let blocks = totals.len() / block;
-    let sums = V::vectors_mut::<S>(totals);
-    for (i, sum) in sums.iter_mut().take(blocks).enumerate() {
+    let blocks = row.len() / block;
+    let sums = V::vectors_mut::<S>(totals).get_mut(..blocks)?;
+    for (i, sum) in sums.iter_mut().enumerate() {
         let part = row.part(i * block, block);
         if prefetched {
             part.prefetch(block, AHEAD_IN_ROWS_BYTES);
@@ -557,15 +620,21 @@ impl<V: Total> WithSimd for Neighbours<'_, V> {
                 return total;
             }
         }
-        while totals.len() > 1 {
-            let halves = totals.len() / 2;
-            for i in 0..halves {
-                totals[i] = totals[2 * i] + totals[2 * i + 1];
-            }
-            totals = &mut totals[..halves];
-        }
-        totals[0]
+        sums_of_pairs(totals, 1)[0]
     }
+}
+
+/// Adds neighbours until `count` remain.
+#[inline(always)]
+fn sums_of_pairs<V: Total>(mut totals: &mut [V], count: usize) -> &mut [V] {
+    while totals.len() > count {
+        let halves = totals.len() / 2;
+        for i in 0..halves {
+            totals[i] = totals[2 * i] + totals[2 * i + 1];
+        }
+        totals = &mut totals[..halves];
+    }
+    totals
 }
 
 /// Adds neighbours while there are at least as many vectors as a vector has lanes.
@@ -686,6 +755,56 @@ mod tests {
                 check::<f64>(1024, of([&x, &y], Products));
             }
         }
+    }
+
+    /// Does `work` with vectors of 32 bytes, if this processor has them.
+    fn by_shorter_vectors<R, W: WithSimd<Output = Option<R>>>(work: W) -> Option<R> {
+        #[cfg(target_arch = "x86_64")]
+        {
+            pulp::x86::V3::try_new().and_then(|simd| Simd::vectorize(simd, work))
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        {
+            pulp::Scalar.vectorize(work)
+        }
+    }
+
+    #[test]
+    fn chunks_of_one_row_have_the_bits_of_their_trees_together() {
+        fn check<V: Total>(lanes: usize, terms: impl Terms<V>) {
+            let mut expected = [0; GROUP];
+            for (c, expected) in expected.iter_mut().enumerate() {
+                *expected = by_definition(lanes, terms.part(c * lanes, lanes)).to_word();
+            }
+            let memory = || [V::NOTHING; LANES];
+            let [mut first, mut second, mut third] = [memory(), memory(), memory()];
+            let rows = |totals| SingleRows { terms, totals };
+            let results = [
+                dispatched(rows(&mut first)),
+                dispatched_for_conversions(rows(&mut second)),
+                by_shorter_vectors(rows(&mut third)),
+            ];
+            for got in results.into_iter().flatten() {
+                assert_eq!(got.map(V::to_word), expected, "{lanes} lanes");
+            }
+        }
+
+        let mut numbers = numbers();
+        let mut number = || numbers() as f64 / f64::from(1_u32 << 22) - 2.0;
+        let x: Vec<f64> = (0..GROUP * LANES).map(|_| number()).collect();
+        let y: Vec<f64> = (0..GROUP * LANES).map(|_| number()).collect();
+        let narrow: Vec<f32> = x.iter().map(|x| *x as f32).collect();
+        let shifted: Vec<f32> = y.iter().map(|y| *y as f32).collect();
+        let integers: Vec<u32> = (0..GROUP * LANES)
+            .map(|_| number().to_bits() as u32)
+            .collect();
+        check::<f32>(2048, of([&narrow], Plain));
+        check::<f64>(2048, of([&narrow], Squares));
+        check::<f64>(2048, of([&narrow, &shifted], Products));
+        check::<f64>(2048, of([&integers], Scaled(0.1)));
+        let (x, y) = (&x[..GROUP * 1024], &y[..GROUP * 1024]);
+        check::<f64>(1024, of([x], ScaledSquares(0.1)));
+        check::<f64>(1024, of([x, y], Products));
     }
 
     #[test]
