@@ -209,6 +209,13 @@ pub trait InVectors: Value + Pod {
     /// The consecutive vectors in a row.
     fn vectors_mut<S: Simd>(row: &mut [Self]) -> &mut [Self::Lanes<S>];
 
+    /// The binary digits of a normal number.
+    const PRECISION: u32;
+
+    /// The least exponent among the numbers other than zero: 1 is that of the least normal numbers,
+    /// subnormal numbers have 0. If all are zero it is `u32::MAX`.
+    fn least_exponent(numbers: &[Self]) -> u32;
+
     /// The range of numbers that [`inverse_root`](Self::inverse_root) can estimate, if the
     /// instruction set has an estimate.
     fn estimable<S: Simd>(simd: S) -> Option<RangeInclusive<f64>>;
@@ -554,7 +561,7 @@ macro_rules! with_numbers {
 
 /// Implements the traits for a number type; the arguments name its vectors and their operations.
 macro_rules! number {
-    ($number:ty, $vector:ident, $lanes:ident, $vectors:ident, $vectors_mut:ident,
+    ($number:ty, $bits:ty, $vector:ident, $lanes:ident, $vectors:ident, $vectors_mut:ident,
      $splat:ident, $add:ident, $sub:ident, $mul:ident, $xor:ident, $mul_add:ident,
      $div:ident, $sqrt:ident, $less:ident, $select:ident, $estimable:ident, $estimated:ident,
      $sums:ident, $and:ident, $to_bits:ident, $splat_bits:ident,
@@ -599,6 +606,21 @@ macro_rules! number {
             #[inline(always)]
             fn vectors_mut<S: Simd>(row: &mut [Self]) -> &mut [S::$lanes] {
                 S::$vectors_mut(row).0
+            }
+
+            const PRECISION: u32 = <$number>::MANTISSA_DIGITS;
+
+            #[inline(always)]
+            fn least_exponent(numbers: &[Self]) -> u32 {
+                // Doubling drops the sign. Subtracting 1 turns zero into the greatest number.
+                let mut least = <$bits>::MAX;
+                for number in numbers {
+                    least = least.min((number.to_bits() << 1).wrapping_sub(1));
+                }
+                match least.checked_add(1) {
+                    Some(doubled) => (doubled >> Self::PRECISION) as u32,
+                    None => u32::MAX,
+                }
             }
 
             #[inline(always)]
@@ -740,6 +762,7 @@ macro_rules! number {
 
 number!(
     f32,
+    u32,
     VectorF32,
     f32s,
     as_simd_f32s,
@@ -769,6 +792,7 @@ number!(
 );
 number!(
     f64,
+    u64,
     VectorF64,
     f64s,
     as_simd_f64s,

@@ -83,7 +83,7 @@ pub(super) struct Cut {
     /// Whether the new plate is written by non-temporal stores.
     pub(super) streaming: bool,
     /// Whether products with subnormal results are avoided.
-    pub(super) subnormals_are_slow: bool,
+    pub(super) avoids_subnormals: bool,
 }
 
 impl Cut {
@@ -179,7 +179,7 @@ impl<T: Temperature> Rows<'_, T> {
             scratch: &mut scratch[aligned..],
             stream,
         };
-        match (setup.source, setup.ratio, cut.subnormals_are_slow) {
+        match (setup.source, setup.ratio, cut.avoids_subnormals) {
             (None, None, false) => tile.compute::<_, false>(Jacobi::<false>),
             (None, None, true) => tile.compute::<_, false>(Jacobi::<true>),
             (Some(_), None, false) => tile.compute::<_, true>(Jacobi::<false>),

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 use super::blocked::{Cut, KEPT, Setup, Temperature, iterate_rows};
+use super::subnormals::{Outlook, normal_iterations};
 use crate::caches::{first_cache, second_cache};
 use crate::simd::subnormals_are_slow;
 use crate::streaming::Stores;
@@ -90,7 +91,7 @@ macro_rules! port {
 
             fn iteration(setup: Setup<'_, Self>, old: &[Self], new: &mut [Self]) {
                 let plan = Plan::new(&setup, 1, USUAL, Limits::default());
-                pass(&setup, &plan, 1, old, new, &[]);
+                pass(&setup, &plan, plan.cut, old, new, &[]);
             }
         }
     };
@@ -155,6 +156,8 @@ struct Limits {
     first_bytes: usize,
     /// Both plates together are far away if a thread's share of them has more bytes.
     near_bytes: usize,
+    /// The most bytes of a thread's share of a plate that is read for its least number.
+    read_bytes: usize,
     points_per_thread: usize,
     points_per_band: usize,
     subnormals_are_slow: bool,
@@ -168,6 +171,7 @@ impl Default for Limits {
             deep: DEEP,
             first_bytes: first_cache(),
             near_bytes: NEAR_CACHES * second_cache(),
+            read_bytes: second_cache(),
             points_per_thread: POINTS_PER_THREAD,
             points_per_band: POINTS_PER_BAND,
             subnormals_are_slow: subnormals_are_slow(),
@@ -229,7 +233,7 @@ impl Plan {
                 depth,
                 columns,
                 streaming: false,
-                subnormals_are_slow: limits.subnormals_are_slow,
+                avoids_subnormals: limits.subnormals_are_slow && setup.ratio.is_none(),
             },
         }
     }
@@ -241,6 +245,8 @@ struct Plans {
     usual: Plan,
     /// Passes to try.
     other: Option<Plan>,
+    /// Whether plates are read to find out if numbers become subnormal.
+    read: bool,
 }
 
 impl Plans {
@@ -259,7 +265,8 @@ impl Plans {
         let other = passes.map(|passes| Plan::new(setup, iterations, passes, limits));
         // Few iterations, or short bands, may allow one depth only.
         let other = other.filter(|other| other.cut.depth != usual.cut.depth);
-        Self { usual, other }
+        let read = bytes / 2 <= limits.read_bytes;
+        Self { usual, other, read }
     }
 }
 
@@ -274,13 +281,21 @@ fn iterations<T: Temperature>(
     kept.reserve(plans, setup.shape().nx)?;
     let Kept { scratches, trial } = kept;
     let mut passes = 0;
+    let mut outlook = Outlook::of(if plans.read { iterations } else { 0 });
     let mut iterate = |plan: &Plan, iterations: usize| {
         let mut left = iterations;
         for passes_left in (1..=iterations.div_ceil(plan.cut.depth)).rev() {
             // Equal numbers, without a pass of few.
             let depth = left.div_ceil(passes_left);
             left -= depth;
-            pass(setup, plan, depth, current, next, scratches);
+            let read = || normal_iterations(setup, plan.threads, current);
+            let cut = Cut {
+                depth,
+                avoids_subnormals: plan.cut.avoids_subnormals
+                    && !outlook.is_normal_for(depth, read),
+                ..plan.cut
+            };
+            pass(setup, plan, cut, current, next, scratches);
             std::mem::swap(&mut current, &mut next);
             passes += 1;
         }
@@ -299,21 +314,18 @@ fn iterations<T: Temperature>(
     Ok(passes % 2 == 1)
 }
 
-/// A pass of `depth` iterations. There is a scratch for each thread if it is more than one iteration.
+/// A pass, cut up as in a plan or less deep. There is a scratch for each thread if it is more than
+/// one iteration.
 fn pass<T: Temperature>(
     setup: &Setup<'_, T>,
     plan: &Plan,
-    depth: usize,
+    cut: Cut,
     old: &[T],
     new: &mut [T],
     scratches: &[Mutex<Vec<T>>],
 ) {
     let streaming = Stores::of_iterated(2 * size_of_val(new)) == Stores::Streaming;
-    let cut = Cut {
-        depth,
-        streaming,
-        ..plan.cut
-    };
+    let cut = Cut { streaming, ..cut };
     let nx = setup.shape().nx;
     let rows = setup.swept_rows();
     let new = &mut new[rows.start * nx..rows.end * nx];
@@ -424,6 +436,7 @@ mod tests {
                 deep: passes[2],
                 first_bytes: below(1 << 13),
                 near_bytes: below(1 << 15),
+                read_bytes: below(1 << 13),
                 points_per_thread: 1 << 10,
                 points_per_band: 1 + below(2000),
                 subnormals_are_slow: below(2) == 0,

@@ -137,6 +137,7 @@ mod heat;
 mod plan;
 mod plate;
 pub mod problem;
+mod subnormals;
 mod sums;
 mod until;
 
