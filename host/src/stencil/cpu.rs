@@ -30,14 +30,14 @@
 #![forbid(unsafe_code)]
 
 use super::number::Number;
-use super::vectors::{Rows, Run, most_rows, windows_len};
+use super::vectors::{Rows, Run, most_rows, radii, windows_len};
 use crate::caches::{last_cache, last_cache_per_core, second_cache};
 use crate::elementwise::cpu::put_among;
 use crate::simd::dispatched;
 use crate::streaming::{Stores, Streaming, streamed};
 use crate::trial::Trial;
 use crate::{Boundary, Error, allocation, threads};
-use halo_stencil::{Layout, Place, PointUpdate, Reach, furthest, overwritten};
+use halo_stencil::{Layout, MAX_RADIUS, Place, PointUpdate, Reach, furthest, overwritten};
 use pulp::{Simd, WithSimd};
 use std::mem::take;
 use std::ops::Range;
@@ -884,45 +884,75 @@ fn wrapped(at: i32, n: usize) -> i32 {
     }
 }
 
+/// The rows of a plane of a field, each followed by the elements after it.
+#[derive(Clone, Copy)]
+enum Slab<'a, T> {
+    /// Rows from the first one of the field on.
+    Whole(&'a [T]),
+    /// Kept rows from this one on.
+    Kept(&'a [T], i32),
+    /// A plane beyond an end, whose rows are all equal.
+    Beyond(&'a [T]),
+}
+
 impl<'a, T: Number, const INPUTS: usize> Level<'a, T, INPUTS> {
-    /// Row `j + dj` of plane `s + ds` of a field, both of which may be beyond the ends, and the
-    /// elements after it.
+    /// A row that stands for all rows beyond an end of y or z.
     #[inline(always)]
-    fn row(&self, field: usize, [j, s]: [i32; 2], [dj, ds]: [i32; 2]) -> &'a [T] {
+    fn beyond(&self, field: usize, end: usize) -> &'a [T] {
+        &self.passes.beyond[4 * field + end - 2][..self.geometry.extents[0]]
+    }
+
+    /// Plane `s` of a field, which may be beyond the ends.
+    #[inline(always)]
+    fn slab(&self, field: usize, s: i32, ds: i32) -> Slab<'a, T> {
         let Geometry {
             extents: [nx, rows, planes],
-            axes: [row_axis, plane_axis],
+            axes: [_, plane_axis],
             ..
         } = *self.geometry;
         let layout = &self.passes.layout;
-        let beyond = |end: usize| &self.passes.beyond[4 * field + end - 2][..nx];
         if let Some(kept) = &self.kept
             && field < kept.states
         {
-            let [j, s] = [j + dj, s + ds];
-            let s = match layout.place(field, plane_axis, s) {
-                _ if kept.around[1] => s,
+            let s = match layout.place(field, plane_axis, s + ds) {
+                _ if kept.around[1] => s + ds,
                 Place::Point(s) => s as i32,
-                Place::End(end) => return beyond(end),
-            };
-            let j = match layout.place(field, row_axis, j) {
-                _ if kept.around[0] => j,
-                Place::Point(j) => j as i32,
-                Place::End(end) => return beyond(end),
+                Place::End(end) => return Slab::Beyond(self.beyond(field, end)),
             };
             let planes = self.geometry.kept();
             let plane = field * planes + s.rem_euclid(planes as i32) as usize;
-            return &kept.values[plane * kept.plane + (j - kept.first) as usize * nx..];
+            return Slab::Kept(&kept.values[plane * kept.plane..], kept.first);
         }
-        let [j, s] = [wrapped(j, rows) + dj, wrapped(s, planes) + ds];
-        let s = match layout.place(field, plane_axis, s) {
-            Place::Point(s) => s as usize,
-            Place::End(end) => return beyond(end),
+        match layout.place(field, plane_axis, wrapped(s, planes) + ds) {
+            Place::Point(s) => Slab::Whole(&self.inputs[field][s as usize * rows * nx..]),
+            Place::End(end) => Slab::Beyond(self.beyond(field, end)),
+        }
+    }
+
+    /// Row `j + dj` of a plane of a field, which may be beyond the ends, and the elements after it.
+    #[inline(always)]
+    fn row(&self, field: usize, slab: Slab<'a, T>, [j, dj]: [i32; 2]) -> &'a [T] {
+        let Geometry {
+            extents: [nx, rows, _],
+            axes: [row_axis, _],
+            ..
+        } = *self.geometry;
+        let layout = &self.passes.layout;
+        let (values, row) = match slab {
+            Slab::Beyond(row) => return row,
+            Slab::Kept(values, first) => match layout.place(field, row_axis, j + dj) {
+                _ if self.kept.as_ref().is_some_and(|kept| kept.around[0]) => {
+                    (values, j + dj - first)
+                }
+                Place::Point(j) => (values, j as i32 - first),
+                Place::End(end) => return self.beyond(field, end),
+            },
+            Slab::Whole(values) => match layout.place(field, row_axis, wrapped(j, rows) + dj) {
+                Place::Point(j) => (values, j as i32),
+                Place::End(end) => return self.beyond(field, end),
+            },
         };
-        match layout.place(field, row_axis, j) {
-            Place::Point(j) => &self.inputs[field][(s * rows + j as usize) * nx..],
-            Place::End(end) => beyond(end),
-        }
+        &values[row as usize * nx..]
     }
 
     /// The number of rows from `j` to `end` that are consecutive, together with all rows from which
@@ -973,6 +1003,17 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Plane<'_, S, T, U, INPUTS> {
         let nx = level.geometry.extents[0];
         // For two axes, an offset along y is either an offset of rows or of planes.
         let by_rows = level.passes.dimensions == 2 && level.geometry.radii[1] == 0;
+        let mut slabs = [[Slab::Beyond(&[][..]); 2 * MAX_RADIUS + 1]; INPUTS];
+        for (field, slabs) in slabs.iter_mut().enumerate() {
+            if overwritten::<T, U, INPUTS, OUTPUTS>(field).is_some() {
+                continue;
+            }
+            let [_, _, across] = radii(U::REACH[field], U::DIMENSIONS).map(|radius| radius as i32);
+            for ds in -across..=across {
+                slabs[(MAX_RADIUS as i32 + ds) as usize] =
+                    level.slab(field, *plane, if by_rows { 0 } else { ds });
+            }
+        }
         let mut found = Rows::new();
         let mut j = rows.start;
         while j < rows.end {
@@ -985,11 +1026,9 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Plane<'_, S, T, U, INPUTS> {
                 U::DIMENSIONS,
                 #[inline(always)]
                 |field, [dj, ds]| {
-                    if overwritten::<T, U, INPUTS, OUTPUTS>(field).is_some() {
-                        return &[];
-                    }
-                    let offset = if by_rows { [ds, 0] } else { [dj, ds] };
-                    level.row(field, [j, *plane], offset)
+                    let slab = slabs[field][(MAX_RADIUS as i32 + ds) as usize];
+                    let dj = if by_rows { ds } else { dj };
+                    level.row(field, slab, [j, dj])
                 },
             );
             let now = out.each_mut().map(|out| {
