@@ -60,6 +60,9 @@ const SHALLOW: usize = 6;
 /// cost more than they save.
 const NEAR_CACHES: usize = 4;
 
+/// Where the frames of a plane have at most this many bytes, its rows are copied to them.
+const FRAMES_BYTES: usize = 20 << 10;
+
 /// Rows of fewer points are written with ordinary stores: the lines at their ends, which are
 /// written so in any case, are a large part of them.
 const LONG_ROW: usize = 1024;
@@ -81,6 +84,8 @@ pub(super) struct Limits {
     tile_bytes: usize,
     /// The same for narrow tiles, whose planes and results stay in the second-level cache.
     narrow_tile_bytes: usize,
+    /// The most bytes of the frames of a plane.
+    frames_bytes: usize,
     /// The number of points, counted once per step, for which another thread is worthwhile.
     points_per_thread: usize,
     /// The stores for rows of this many points, and for inputs and outputs of this many bytes.
@@ -99,10 +104,17 @@ impl Default for Limits {
             // cache is left to other programs.
             tile_bytes: second_cache().max(last_cache_per_core() / 2) / 2,
             narrow_tile_bytes: second_cache() / 2,
+            frames_bytes: FRAMES_BYTES,
             points_per_thread: 1 << 14,
             stores,
         }
     }
+}
+
+/// The fields that are read along y, and how far.
+fn framed(reach: &[Reach]) -> impl Iterator<Item = (usize, usize)> {
+    let radii = reach.iter().map(|reach| reach.radius(1));
+    radii.enumerate().filter(|(_, radius)| *radius > 0)
 }
 
 /// The stores of a pass of one step, see [`Limits`].
@@ -224,11 +236,15 @@ struct Cut {
     level: usize,
     /// The number of elements of the windows.
     windows: usize,
+    /// The number of elements of the frames of a plane; 0 if they would be too large. The frame of a
+    /// field has the rows of a piece between those beyond its ends, so that all rows of a small plane
+    /// can be computed together.
+    frames: usize,
 }
 
 impl Cut {
     /// The division of passes of `depth` steps over tiles of up to `tile` rows, with this number of
-    /// outputs and without windows.
+    /// outputs and without windows and frames.
     fn new(geometry: Geometry, depth: usize, tile: usize, outputs: usize, limits: &Limits) -> Self {
         let [nx, rows, planes] = geometry.extents;
         let points = nx * rows * planes;
@@ -260,6 +276,7 @@ impl Cut {
             plane,
             level: outputs * geometry.kept() * plane,
             windows: 0,
+            frames: 0,
         }
     }
 
@@ -270,7 +287,7 @@ impl Cut {
 
     /// The elements of a thread's scratch.
     const fn scratch(&self) -> usize {
-        self.geometry.levels(self.depth) * self.level + self.windows
+        self.geometry.levels(self.depth) * self.level + self.windows + self.frames
     }
 }
 
@@ -437,9 +454,29 @@ impl<T: Number, const INPUTS: usize> Passes<T, INPUTS> {
     where
         U: PointUpdate<T, INPUTS, OUTPUTS>,
     {
+        let cut = Cut::new(geometry, depth, tile, OUTPUTS, &self.limits);
         Cut {
             windows: windows_len::<T, U, INPUTS, OUTPUTS>(self.layout.extents[0] as usize),
-            ..Cut::new(geometry, depth, tile, OUTPUTS, &self.limits)
+            frames: self.frames::<U, OUTPUTS>(&cut),
+            ..cut
+        }
+    }
+
+    /// The number of elements of the frames of a plane, or 0.
+    fn frames<U, const OUTPUTS: usize>(&self, cut: &Cut) -> usize
+    where
+        U: PointUpdate<T, INPUTS, OUTPUTS>,
+    {
+        if self.dimensions == 2 || cut.depth > 1 || U::REACH.iter().any(|reach| reach.is_box()) {
+            return 0;
+        }
+        let rows: usize = framed(&U::REACH)
+            .map(|(_, radius)| cut.piece[0] + 2 * radius)
+            .sum();
+        let elements = rows * cut.geometry.extents[0];
+        match elements * size_of::<T>() <= self.limits.frames_bytes {
+            true => elements,
+            false => 0,
         }
     }
 
@@ -766,7 +803,8 @@ where
             axes,
             radii,
         } = cut.geometry;
-        let (kept, windows) = scratch.split_at_mut(cut.geometry.levels(cut.depth) * cut.level);
+        let (kept, scratch) = scratch.split_at_mut(cut.geometry.levels(cut.depth) * cut.level);
+        let (windows, frames) = scratch[..cut.windows + cut.frames].split_at_mut(cut.windows);
         let around = axes.map(|axis| passes.ends[0][axis] == End::Around);
         // The rows or planes of a piece and those next to it, within the ends of the axis.
         let wider = |axis: usize, range: &Range<usize>, level: usize| {
@@ -819,7 +857,7 @@ where
                 };
                 if level == cut.depth {
                     let out = piece.outputs.each_mut().map(Planes::next);
-                    at.compute(out, windows, stream);
+                    at.compute(out, windows, frames, stream);
                     continue;
                 }
                 let slot = plane.rem_euclid(cut.geometry.kept() as i32) as usize;
@@ -829,7 +867,7 @@ where
                     let plane = &mut field[slot * cut.plane..][..cut.plane];
                     &mut plane[(rows.start - first_row) as usize * nx..][..rows.len() * nx]
                 });
-                at.compute(out.each_mut().map(|out| &mut **out), windows, None);
+                at.compute(out.each_mut().map(|out| &mut **out), windows, &mut [], None);
                 for given in given {
                     let out = &mut *out[given.output];
                     given.put(&cut.geometry, level, (rows.clone(), plane), out);
@@ -891,6 +929,8 @@ enum Slab<'a, T> {
     Whole(&'a [T]),
     /// Kept rows from this one on.
     Kept(&'a [T], i32),
+    /// The same, with all rows beyond the ends that are read.
+    Framed(&'a [T], i32),
     /// A plane beyond an end, whose rows are all equal.
     Beyond(&'a [T]),
 }
@@ -921,7 +961,11 @@ impl<'a, T: Number, const INPUTS: usize> Level<'a, T, INPUTS> {
             };
             let planes = self.geometry.kept();
             let plane = field * planes + s.rem_euclid(planes as i32) as usize;
-            return Slab::Kept(&kept.values[plane * kept.plane..], kept.first);
+            let values = &kept.values[plane * kept.plane..];
+            return match kept.around[0] {
+                true => Slab::Framed(values, kept.first),
+                false => Slab::Kept(values, kept.first),
+            };
         }
         match layout.place(field, plane_axis, wrapped(s, planes) + ds) {
             Place::Point(s) => Slab::Whole(&self.inputs[field][s as usize * rows * nx..]),
@@ -931,28 +975,51 @@ impl<'a, T: Number, const INPUTS: usize> Level<'a, T, INPUTS> {
 
     /// Row `j + dj` of a plane of a field, which may be beyond the ends, and the elements after it.
     #[inline(always)]
-    fn row(&self, field: usize, slab: Slab<'a, T>, [j, dj]: [i32; 2]) -> &'a [T] {
+    fn row<'s>(&self, field: usize, slab: Slab<'s, T>, [j, dj]: [i32; 2]) -> &'s [T]
+    where
+        'a: 's,
+    {
         let Geometry {
             extents: [nx, rows, _],
             axes: [row_axis, _],
             ..
         } = *self.geometry;
-        let layout = &self.passes.layout;
-        let (values, row) = match slab {
+        let (values, first, row) = match slab {
             Slab::Beyond(row) => return row,
-            Slab::Kept(values, first) => match layout.place(field, row_axis, j + dj) {
-                _ if self.kept.as_ref().is_some_and(|kept| kept.around[0]) => {
-                    (values, j + dj - first)
-                }
-                Place::Point(j) => (values, j as i32 - first),
-                Place::End(end) => return self.beyond(field, end),
-            },
-            Slab::Whole(values) => match layout.place(field, row_axis, wrapped(j, rows) + dj) {
-                Place::Point(j) => (values, j as i32),
-                Place::End(end) => return self.beyond(field, end),
-            },
+            Slab::Framed(values, first) => return &values[(j + dj - first) as usize * nx..],
+            Slab::Kept(values, first) => (values, first, j + dj),
+            Slab::Whole(values) => (values, 0, wrapped(j, rows) + dj),
         };
-        &values[row as usize * nx..]
+        match self.passes.layout.place(field, row_axis, row) {
+            Place::Point(row) => &values[(row as i32 - first) as usize * nx..],
+            Place::End(end) => self.beyond(field, end),
+        }
+    }
+
+    /// Copies rows of a plane, and `radius` rows on either side, to a frame.
+    #[inline(always)]
+    fn copy_to_frame(
+        &self,
+        (field, radius): (usize, usize),
+        slab: Slab<'a, T>,
+        rows: &Range<i32>,
+        frame: &mut [T],
+    ) {
+        let [nx, all, _] = self.geometry.extents;
+        let from = rows.start - radius as i32..rows.end + radius as i32;
+        for (row, copy) in from.zip(frame.chunks_exact_mut(nx)) {
+            let j = row.clamp(0, all as i32 - 1);
+            copy.copy_from_slice(&self.row(field, slab, [j, row - j])[..nx]);
+        }
+    }
+
+    /// Whether plane `s` and those from which it is computed have rows of their own, not one that
+    /// stands for all of them.
+    #[inline(always)]
+    fn has_own_rows(&self, s: i32) -> bool {
+        let ([.., planes], [_, radius]) = (self.geometry.extents, self.geometry.radii);
+        let plane = wrapped(s, planes) as usize;
+        plane >= radius && plane + radius < planes || self.passes.beyond.iter().all(Vec::is_empty)
     }
 
     /// The number of rows from `j` to `end` that are consecutive, together with all rows from which
@@ -960,19 +1027,15 @@ impl<'a, T: Number, const INPUTS: usize> Level<'a, T, INPUTS> {
     #[inline(always)]
     fn together(&self, j: i32, s: i32, end: i32) -> usize {
         let Geometry {
-            extents: [_, rows, planes],
-            radii,
+            extents: [_, rows, _],
+            radii: [radius, _],
             ..
         } = *self.geometry;
-        let inside =
-            |at: i32, n: usize, radius: usize| at as usize >= radius && at as usize + radius < n;
-        let (row, plane) = (wrapped(j, rows), wrapped(s, planes));
-        if !inside(row, rows, radii[0])
-            || !(inside(plane, planes, radii[1]) || self.passes.beyond.iter().all(Vec::is_empty))
-        {
+        let row = wrapped(j, rows) as usize;
+        if row < radius || row + radius >= rows || !self.has_own_rows(s) {
             return 1;
         }
-        let inner = rows - radii[0] - row as usize;
+        let inner = rows - radius - row;
         inner.min((end - j) as usize)
     }
 }
@@ -993,6 +1056,7 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Plane<'_, S, T, U, INPUTS> {
         &self,
         mut out: [&'out mut [T]; OUTPUTS],
         windows: &mut [T],
+        mut frames: &mut [T],
         stream: Option<&Streaming<'out>>,
     ) where
         U: PointUpdate<T, INPUTS, OUTPUTS>,
@@ -1014,13 +1078,27 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Plane<'_, S, T, U, INPUTS> {
                     level.slab(field, *plane, if by_rows { 0 } else { ds });
             }
         }
+        let is_framed = !frames.is_empty() && level.has_own_rows(*plane);
+        if is_framed {
+            for (field, radius) in framed(&U::REACH) {
+                let slab = &mut slabs[field][MAX_RADIUS];
+                let (frame, others) =
+                    take(&mut frames).split_at_mut((rows.len() + 2 * radius) * nx);
+                level.copy_to_frame((field, radius), *slab, rows, frame);
+                *slab = Slab::Framed(frame, rows.start - radius as i32);
+                frames = others;
+            }
+        }
         let mut found = Rows::new();
         let mut j = rows.start;
         while j < rows.end {
             let end = rows
                 .end
                 .min(j + most_rows::<T, U, INPUTS, OUTPUTS>(nx) as i32);
-            let count = level.together(j, *plane, end);
+            let count = match is_framed {
+                true => (end - j) as usize,
+                false => level.together(j, *plane, end),
+            };
             found.find(
                 &U::REACH,
                 U::DIMENSIONS,
@@ -1058,12 +1136,16 @@ mod tests {
 
     /// Two fields that change and one that does not. The update reads every value it declares.
     #[derive(Debug, Clone, Copy)]
-    struct Mixing<const D: usize>;
+    struct Mixing<const D: usize, const BOX: bool>;
 
-    impl<T: Real, const D: usize> PointUpdate<T, 3, 2> for Mixing<D> {
+    impl<T: Real, const D: usize, const BOX: bool> PointUpdate<T, 3, 2> for Mixing<D, BOX> {
         const DIMENSIONS: usize = D;
         const REACH: [Reach; 3] = [
-            Reach::cube(1),
+            if BOX {
+                Reach::cube(1)
+            } else {
+                Reach::axes([1; 3])
+            },
             Reach::axes([2, 1, 2]),
             Reach::axes([0, 1, 0]),
         ];
@@ -1075,6 +1157,9 @@ mod tests {
             for &dk in heights {
                 for dj in -1..=1 {
                     for di in -1..=1 {
+                        if !BOX && [di, dj, dk].iter().filter(|d| **d != 0).count() > 1 {
+                            continue;
+                        }
                         let weight = T::from(1.0 / (40 + 3 * dk + 7 * dj + 11 * di) as f32);
                         first = n.value(0, [di, dj, dk]).fused(n.splat(weight), first);
                     }
@@ -1104,7 +1189,7 @@ mod tests {
     ];
 
     /// The fields after `steps` steps, and the steps of the longest pass.
-    fn after<T: Number, const D: usize>(
+    fn after<T: Number, const D: usize, const BOX: bool>(
         layout: Layout<T, 3>,
         ends: &[[[Boundary; 2]; D]; 3],
         limits: Limits,
@@ -1117,7 +1202,7 @@ mod tests {
         let mut now = [u.clone(), v.clone()];
         let (mut left, mut deepest) = (steps, 0);
         while left > 0 {
-            let depth = passes.depth::<Mixing<D>, 2>(left);
+            let depth = passes.depth::<Mixing<D, BOX>, 2>(left);
             let mut next = now.clone();
             let outputs = next.each_mut().map(|next| &mut next[..]);
             // Values that differ from point to point and from step to step.
@@ -1140,7 +1225,7 @@ mod tests {
                 });
             pass(
                 &passes,
-                Mixing::<D>,
+                Mixing::<D, BOX>,
                 depth,
                 &given.collect::<Vec<_>>(),
                 [&now[0], &now[1], coefficient],
@@ -1161,7 +1246,7 @@ mod tests {
 
     /// Passes cut up as `limits` say have the bits of single steps. Returns whether one was of
     /// several.
-    fn check<T: Number, const D: usize>(
+    fn check<T: Number, const D: usize, const BOX: bool>(
         next: &mut impl FnMut() -> usize,
         extents: [usize; 3],
         steps: usize,
@@ -1199,10 +1284,11 @@ mod tests {
             .collect();
         let single = Limits {
             depth: [1, 1],
+            frames_bytes: 0,
             ..Limits::default()
         };
-        let (expected, _) = after::<T, D>(layout, &ends, single, &fields, &held, steps);
-        let (got, depth) = after::<T, D>(layout, &ends, limits, &fields, &held, steps);
+        let (expected, _) = after::<T, D, BOX>(layout, &ends, single, &fields, &held, steps);
+        let (got, depth) = after::<T, D, BOX>(layout, &ends, limits, &fields, &held, steps);
         for (output, (got, expected)) in got.iter().zip(&expected).enumerate() {
             let wrong = (0..points)
                 .find(|&at| bytemuck::bytes_of(&got[at]) != bytemuck::bytes_of(&expected[at]));
@@ -1232,17 +1318,22 @@ mod tests {
                 scratch_bytes: [2 << 10, 20 << 10, 200 << 10][below(3)],
                 tile_bytes: below(20 << 10),
                 narrow_tile_bytes: below(10 << 10),
+                frames_bytes: below(40 << 10),
                 // All threads, or a single one: then passes over small fields take several steps
                 // too.
                 points_per_thread: [1 << 8, 1 << 20, 1 << 20][below(3)],
                 stores: [stores, |_, _| Stores::Streaming][below(2)],
             };
             let steps = [1, 2, 3, 5, 7, 11, 17][below(7)];
-            let is_several = match case % 4 {
-                0 => check::<f32, 2>(&mut next, extents, steps, limits),
-                1 => check::<f32, 3>(&mut next, extents, steps, limits),
-                2 => check::<f64, 2>(&mut next, extents, steps, limits),
-                _ => check::<f64, 3>(&mut next, extents, steps, limits),
+            let is_several = match case % 8 {
+                0 => check::<f32, 2, true>(&mut next, extents, steps, limits),
+                1 => check::<f32, 3, true>(&mut next, extents, steps, limits),
+                2 => check::<f64, 2, true>(&mut next, extents, steps, limits),
+                3 => check::<f64, 3, true>(&mut next, extents, steps, limits),
+                4 => check::<f32, 2, false>(&mut next, extents, steps, limits),
+                5 => check::<f32, 3, false>(&mut next, extents, steps, limits),
+                6 => check::<f64, 2, false>(&mut next, extents, steps, limits),
+                _ => check::<f64, 3, false>(&mut next, extents, steps, limits),
             };
             several[case % 2] += usize::from(is_several);
         }
@@ -1291,8 +1382,8 @@ mod tests {
             let layout = Layout::<f32, 3>::new(extents, 1);
             let ends = [[[Boundary::Neumann; 2]; D]; 3];
             let passes = Passes::new(layout, &ends, limits).unwrap();
-            let usual = passes.cut::<Mixing<D>, 2>(1);
-            let narrow = passes.narrow::<Mixing<D>, 2>(&usual)?;
+            let usual = passes.cut::<Mixing<D, true>, 2>(1);
+            let narrow = passes.narrow::<Mixing<D, true>, 2>(&usual)?;
             Some([usual.piece[0], narrow.piece[0]])
         }
         // For each row, 3 planes of the first field, 5 of the second and 1 of the third.
@@ -1323,7 +1414,7 @@ mod tests {
         let layout = Layout::<f32, 3>::new(extents.map(|extent| extent as u32), 1);
         let ends = [[[Boundary::Neumann; 2]; D]; 3];
         let passes = Passes::new(layout, &ends, limits).unwrap();
-        passes.cut::<Mixing<D>, 2>(passes.depth::<Mixing<D>, 2>(usize::MAX))
+        passes.cut::<Mixing<D, true>, 2>(passes.depth::<Mixing<D, true>, 2>(usize::MAX))
     }
 
     /// A sum of all points up to `RADIUS` away, and the past. `OVER`: it is written over the past.
@@ -1478,8 +1569,8 @@ mod tests {
             (([2051, 700, 1], 9), ([131, 100, 90], 5)),
         );
         let limits = far();
-        check::<f32, 2>(&mut next, plane, long, limits);
-        check::<f64, 3>(&mut next, space, short, limits);
+        check::<f32, 2, true>(&mut next, plane, long, limits);
+        check::<f64, 3, true>(&mut next, space, short, limits);
         for (by_rows, depth) in [(false, 1), (true, 8)] {
             let geometry = Geometry::new([4096, 4096, 1], &[Reach::star(1)], 2, by_rows);
             let cut = Cut::new(geometry, depth, 64, 1, &limits);
