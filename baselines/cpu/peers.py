@@ -669,7 +669,9 @@ def main():
     parser.add_argument("program", help="halo-bench")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--family", choices=WORK, action="append", help="only this family")
-    parser.add_argument("--most", type=int, help="leave out longer axes, and longer arrays")
+    parser.add_argument(
+        "--sizes", type=int, help="only so many sizes of each family, from the least"
+    )
     arguments = parser.parse_args()
     versions = [
         f"{name} {module.__version__}" if module else f"{name} is not installed"
@@ -681,9 +683,8 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         for family in arguments.family or WORK:
             sizes, rows = WORK[family]
-            for size in sizes:
-                if not arguments.most or size <= arguments.most:
-                    compare(arguments.program, family, size, rows, arguments.rounds, folder)
+            for size in sizes[: arguments.sizes]:
+                compare(arguments.program, family, size, rows, arguments.rounds, folder)
 
 
 if __name__ == "__main__":
