@@ -11,11 +11,15 @@ namespace {
 
 constexpr int RADIUS = 4;
 
-// `place` wrapped into a periodic axis of n points.
+// `place`, at most RADIUS beyond the ends, wrapped into a periodic axis of n points. A division for
+// each value at the ends of rows would take several times as long as the rows.
 inline std::int64_t around(std::int64_t place, std::int64_t n)
 {
-    place %= n;
-    return place < 0 ? place + n : place;
+    if (n < RADIUS) {
+        place %= n;
+        return place < 0 ? place + n : place;
+    }
+    return place < 0 ? place + n : place >= n ? place - n : place;
 }
 
 template <typename T> struct Step {
