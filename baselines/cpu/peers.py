@@ -73,6 +73,17 @@ def random(shape, dtype, seed=1):
     return np.random.default_rng(seed).random(shape, dtype)
 
 
+def repeated(fields, step, count):
+    """Calls of `count` steps, each from the first field to the second, which then change places."""
+
+    def call():
+        for _ in range(count):
+            step(*fields)
+            fields.reverse()
+
+    return call
+
+
 # Reductions
 
 
@@ -146,23 +157,14 @@ def plate(count):
                 field[:] = 0
                 field[:, 0] = 1
 
-        def iterated(iterate):
-            def call():
-                for _ in range(count):
-                    iterate(*plates)
-                    plates.reverse()
-
-            return call
-
         def in_numpy(a, b):
             b[1:-1, 1:-1] = ((a[1:-1, 2:] + a[1:-1, :-2]) + (a[2:, 1:-1] + a[:-2, 1:-1])) * dtype(
                 0.25
             )
 
-        yield Peer("NumPy", iterated(in_numpy), start, lambda: plates[0])
+        yield Peer("NumPy", repeated(plates, in_numpy, count), start, lambda: plates[0])
         if numba:
-
-            yield Peer("numba", iterated(jit(numba_plate)), start, lambda: plates[0])
+            yield Peer("numba", repeated(plates, jit(numba_plate), count), start, lambda: plates[0])
         if devito:
             grid = devito.Grid(shape=(size, size), dtype=dtype)
             u = devito.TimeFunction(name="u", grid=grid, space_order=2)
@@ -181,21 +183,20 @@ def plate(count):
     return peers
 
 
-def steps(equation, count):
+def steps(equation, count, first=0):
     """Calls of an operator that takes `count` steps."""
     apply = devito.Operator(equation)
-    return lambda: apply.apply(time_m=0, time_M=count - 1)
+    return lambda: apply.apply(time_m=first, time_M=first + count - 1)
 
 
 # Fields in space
 
 
 def padded(shape, dtype, margin):
-    """A random field with zeros beyond its ends, and its inner points."""
+    """A random field with zeros beyond its ends."""
     field = np.zeros([n + 2 * margin for n in shape], dtype)
-    inner = field[(slice(margin, -margin),) * 3]
-    inner[:] = random(shape, dtype)
-    return field, inner
+    field[(slice(margin, -margin),) * 3] = random(shape, dtype)
+    return field
 
 
 def shifted(field, margin, axis, by):
@@ -229,21 +230,13 @@ def heat(count):
     def peers(size, dtype):
         shape = (size,) * 3
         ratios = [dtype(ratio) for ratio in RATIOS]
-        fields = [padded(shape, dtype, 1)[0] for _ in range(2)]
-        initial = fields[0].copy()
+        initial = padded(shape, dtype, 1)
+        fields = [initial.copy(), initial.copy()]
         inner = (slice(1, -1),) * 3
 
         def start():
             for field in fields:
                 field[:] = initial
-
-        def stepped(step):
-            def call():
-                for _ in range(count):
-                    step(*fields)
-                    fields.reverse()
-
-            return call
 
         def in_numpy(a, b):
             here = a[inner]
@@ -252,10 +245,10 @@ def heat(count):
                 total += ratio * ((shifted(a, 1, axis, -1) + shifted(a, 1, axis, 1)) - 2 * here)
             b[inner] = total
 
-        yield Peer("NumPy", stepped(in_numpy), start, lambda: fields[0][inner])
+        yield Peer("NumPy", repeated(fields, in_numpy, count), start, lambda: fields[0][inner])
         if numba:
             step = jit(numba_heat)
-            call = stepped(lambda a, b: step(a, b, *ratios))
+            call = repeated(fields, lambda a, b: step(a, b, *ratios), count)
             yield Peer("numba", call, start, lambda: fields[0][inner])
         if devito:
             grid = devito.Grid(shape=shape, extent=(size - 1,) * 3, dtype=dtype)
@@ -271,41 +264,60 @@ def heat(count):
     return peers
 
 
-def numba_waves(past, now, speed, weights):
+def sum_of_seconds(f, weights, k, j, i):
+    """The sum of the second derivatives at a point, by central differences of 8th order."""
     own, w1, w2, w3, w4 = weights
+    return (
+        3 * own * f[k, j, i]
+        + w1
+        * (
+            (f[k, j, i - 1] + f[k, j, i + 1])
+            + (f[k, j - 1, i] + f[k, j + 1, i])
+            + (f[k - 1, j, i] + f[k + 1, j, i])
+        )
+        + w2
+        * (
+            (f[k, j, i - 2] + f[k, j, i + 2])
+            + (f[k, j - 2, i] + f[k, j + 2, i])
+            + (f[k - 2, j, i] + f[k + 2, j, i])
+        )
+        + w3
+        * (
+            (f[k, j, i - 3] + f[k, j, i + 3])
+            + (f[k, j - 3, i] + f[k, j + 3, i])
+            + (f[k - 3, j, i] + f[k + 3, j, i])
+        )
+        + w4
+        * (
+            (f[k, j, i - 4] + f[k, j, i + 4])
+            + (f[k, j - 4, i] + f[k, j + 4, i])
+            + (f[k - 4, j, i] + f[k + 4, j, i])
+        )
+    )
+
+
+if numba:
+    sum_of_seconds = numba.njit(inline="always", fastmath=True)(sum_of_seconds)
+
+
+def sums_in_numpy(f, dtype):
+    """The same at all inner points."""
+    total = 3 * dtype(SECOND[0]) * shifted(f, RADIUS, 0, 0)
+    for m in range(1, RADIUS + 1):
+        for axis in range(3):
+            pair = shifted(f, RADIUS, axis, -m) + shifted(f, RADIUS, axis, m)
+            total += dtype(SECOND[m]) * pair
+    return total
+
+
+def numba_waves(past, now, speed, weights):
     for c in numba.prange(speed.shape[0]):
-        k = c + 4
+        k = c + RADIUS
         for b in range(speed.shape[1]):
-            j = b + 4
+            j = b + RADIUS
             for a in range(speed.shape[2]):
-                i = a + 4
-                sum = (
-                    3 * own * now[k, j, i]
-                    + w1
-                    * (
-                        (now[k, j, i - 1] + now[k, j, i + 1])
-                        + (now[k, j - 1, i] + now[k, j + 1, i])
-                        + (now[k - 1, j, i] + now[k + 1, j, i])
-                    )
-                    + w2
-                    * (
-                        (now[k, j, i - 2] + now[k, j, i + 2])
-                        + (now[k, j - 2, i] + now[k, j + 2, i])
-                        + (now[k - 2, j, i] + now[k + 2, j, i])
-                    )
-                    + w3
-                    * (
-                        (now[k, j, i - 3] + now[k, j, i + 3])
-                        + (now[k, j - 3, i] + now[k, j + 3, i])
-                        + (now[k - 3, j, i] + now[k + 3, j, i])
-                    )
-                    + w4
-                    * (
-                        (now[k, j, i - 4] + now[k, j, i + 4])
-                        + (now[k, j - 4, i] + now[k, j + 4, i])
-                        + (now[k - 4, j, i] + now[k + 4, j, i])
-                    )
-                )
+                i = a + RADIUS
+                sum = sum_of_seconds(now, weights, k, j, i)
                 past[k, j, i] = (2 * now[k, j, i] - past[k, j, i]) + speed[c, b, a] * sum
 
 
@@ -315,8 +327,8 @@ def waves(count):
 
     def peers(size, dtype):
         shape = (size,) * 3
-        fields = [padded(shape, dtype, RADIUS)[0] for _ in range(2)]
-        initial = fields[0].copy()
+        initial = padded(shape, dtype, RADIUS)
+        fields = [initial.copy(), initial.copy()]
         speed = np.full(shape, courant, dtype)
         inner = (slice(RADIUS, -RADIUS),) * 3
 
@@ -324,28 +336,14 @@ def waves(count):
             for field in fields:
                 field[:] = initial
 
-        def stepped(step):
-            def call():
-                for _ in range(count):
-                    step(*fields)
-                    fields.reverse()
-
-            return call
-
         def in_numpy(past, now):
-            sum = 3 * dtype(SECOND[0]) * now[inner]
-            for m in range(1, RADIUS + 1):
-                for axis in range(3):
-                    pair = shifted(now, RADIUS, axis, -m) + shifted(now, RADIUS, axis, m)
-                    sum += dtype(SECOND[m]) * pair
-            past[inner] = (2 * now[inner] - past[inner]) + speed * sum
+            past[inner] = (2 * now[inner] - past[inner]) + speed * sums_in_numpy(now, dtype)
 
-        yield Peer("NumPy", stepped(in_numpy), start, lambda: fields[1][inner])
+        yield Peer("NumPy", repeated(fields, in_numpy, count), start, lambda: fields[1][inner])
         if numba:
             weights = SECOND.astype(dtype)
-
             step = jit(numba_waves)
-            call = stepped(lambda past, now: step(past, now, speed, weights))
+            call = repeated(fields, lambda past, now: step(past, now, speed, weights), count)
             yield Peer("numba", call, start, lambda: fields[1][inner])
         if devito:
             grid = devito.Grid(shape=shape, extent=(size - 1,) * 3, dtype=dtype)
@@ -353,13 +351,10 @@ def waves(count):
             c2 = devito.Function(name="c2", grid=grid)
             c2.data[:] = courant
             equation = devito.Eq(u.forward, 2 * u - u.backward + c2 * u.laplace)
-            apply = devito.Operator(equation)
+            call = steps(equation, count, first=1)
 
             def restart():
                 u.data[:] = initial[inner]
-
-            def call():
-                apply.apply(time_m=1, time_M=count)
 
             yield Peer("Devito", call, restart, lambda: u.data[(count + 1) % 3])
 
@@ -411,7 +406,6 @@ def gradient(size, dtype):
     yield Peer("NumPy", in_numpy, None, result)
     if numba:
         weights = FIRST.astype(dtype)
-
         of_all = jit(numba_gradient)
         yield Peer("numba", lambda: of_all(f, out, weights), None, result)
     if devito:
@@ -428,37 +422,10 @@ def gradient(size, dtype):
 
 def numba_laplacian(f, out, weights):
     n = f.shape[0]
-    own, w1, w2, w3, w4 = weights
-    for k in numba.prange(4, n - 4):
-        for j in range(4, n - 4):
-            for i in range(4, n - 4):
-                out[k, j, i] = (
-                    3 * own * f[k, j, i]
-                    + w1
-                    * (
-                        (f[k, j, i - 1] + f[k, j, i + 1])
-                        + (f[k, j - 1, i] + f[k, j + 1, i])
-                        + (f[k - 1, j, i] + f[k + 1, j, i])
-                    )
-                    + w2
-                    * (
-                        (f[k, j, i - 2] + f[k, j, i + 2])
-                        + (f[k, j - 2, i] + f[k, j + 2, i])
-                        + (f[k - 2, j, i] + f[k + 2, j, i])
-                    )
-                    + w3
-                    * (
-                        (f[k, j, i - 3] + f[k, j, i + 3])
-                        + (f[k, j - 3, i] + f[k, j + 3, i])
-                        + (f[k - 3, j, i] + f[k + 3, j, i])
-                    )
-                    + w4
-                    * (
-                        (f[k, j, i - 4] + f[k, j, i + 4])
-                        + (f[k, j - 4, i] + f[k, j + 4, i])
-                        + (f[k - 4, j, i] + f[k + 4, j, i])
-                    )
-                )
+    for k in numba.prange(RADIUS, n - RADIUS):
+        for j in range(RADIUS, n - RADIUS):
+            for i in range(RADIUS, n - RADIUS):
+                out[k, j, i] = sum_of_seconds(f, weights, k, j, i)
 
 
 def laplacian(size, dtype):
@@ -468,17 +435,11 @@ def laplacian(size, dtype):
     inner = (slice(RADIUS, size - RADIUS),) * 3
 
     def in_numpy():
-        total = 3 * dtype(SECOND[0]) * f[inner]
-        for m in range(1, RADIUS + 1):
-            for axis in range(3):
-                pair = shifted(f, RADIUS, axis, -m) + shifted(f, RADIUS, axis, m)
-                total += dtype(SECOND[m]) * pair
-        out[inner] = total
+        out[inner] = sums_in_numpy(f, dtype)
 
     yield Peer("NumPy", in_numpy, None, lambda: out[inner])
     if numba:
         weights = SECOND.astype(dtype)
-
         of_all = jit(numba_laplacian)
         yield Peer("numba", lambda: of_all(f, out, weights), None, lambda: out[inner])
     if devito:
