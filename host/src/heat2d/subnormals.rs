@@ -2,8 +2,8 @@
 //!
 //! A normal number with p digits and exponent e is a multiple of 2^(e - p + 1). A sum of multiples of
 //! a power of two is one too, also after rounding, and a quarter of it is a multiple of a quarter of
-//! that power. So if no number but zero is below 2^e, none is below 2^(e - p + 1 - 2k) after k
-//! iterations, however they cancel.
+//! that power. So if all numbers but zeros have at least the size 2^e, then after k iterations all but
+//! zeros have at least the size 2^(e - p + 1 - 2k), however much they cancel.
 #![forbid(unsafe_code)]
 
 use super::blocked::{Setup, Temperature};
@@ -20,14 +20,14 @@ const PIECE: usize = 1 << 12;
 /// What is known about the next iterations of a plate.
 #[derive(Debug)]
 pub(super) struct Outlook {
-    /// In so many iterations no number is subnormal.
+    /// The number of iterations, from now on, that are known to have no subnormal number.
     normal: usize,
-    /// The plate may be read again after so many.
+    /// The number of iterations before the plate may be read again.
     wait: usize,
 }
 
 impl Outlook {
-    /// The outlook for so many iterations. A plate is not read for few.
+    /// The outlook before this number of iterations. If they are few, the plate is never read.
     pub(super) const fn of(iterations: usize) -> Self {
         Self {
             normal: 0,
@@ -35,8 +35,8 @@ impl Outlook {
         }
     }
 
-    /// Whether no number is subnormal in the next `depth` iterations. It may call `read`, which says
-    /// in how many none is.
+    /// Whether the next `depth` iterations have no subnormal number. `read` reads the plate and
+    /// returns the number of iterations that have none; it is called now and then.
     pub(super) fn is_normal_for(&mut self, depth: usize, read: impl FnOnce() -> usize) -> bool {
         if self.normal < depth && self.wait == 0 {
             (self.normal, self.wait) = (read(), INTERVAL);
@@ -48,7 +48,8 @@ impl Outlook {
     }
 }
 
-/// A number of iterations in which no number is subnormal, read by at most `threads` threads.
+/// Reads a plate and its source, on at most `threads` threads. Returns a number of iterations that
+/// have no subnormal number.
 pub(super) fn normal_iterations<T: Temperature>(
     setup: &Setup<'_, T>,
     threads: usize,
@@ -80,8 +81,8 @@ mod tests {
     use crate::heat2d::cpu::Port;
     use crate::test_numbers::numbers;
 
-    /// Iterations of a plate that spans the exponents from `least` on. Returns the number of
-    /// iterations that were foreseen as normal, and the number that were.
+    /// Iterates a plate of numbers whose exponents are `least` or a little more. Returns the number of
+    /// iterations that were foreseen to have no subnormal number, and the number until there was one.
     fn iterations<T: Temperature + Port>(
         least: i32,
         source: bool,
@@ -127,7 +128,7 @@ mod tests {
                 let [foreseen, seen] =
                     iterations(least, source, f32::is_subnormal, |e| 2.0_f32.powi(e));
                 assert_eq!(foreseen, (least + 103).max(0) as usize / 2);
-                // The last of the iterations has the first subnormal number.
+                // `seen` counts the iteration with the first subnormal number too.
                 assert!(foreseen < seen, "2^{least}: {foreseen}, {seen}");
             }
             for least in [-1022, -970, -969, -960, -900, -800] {

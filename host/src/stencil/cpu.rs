@@ -30,14 +30,14 @@
 #![forbid(unsafe_code)]
 
 use super::number::Number;
-use super::vectors::{Rows, Run, most_rows, radii, windows_len};
+use super::vectors::{Rows, Run, most_rows, windows_len};
 use crate::caches::{last_cache, last_cache_per_core, second_cache};
 use crate::elementwise::cpu::put_among;
 use crate::simd::dispatched;
 use crate::streaming::{Stores, Streaming, streamed};
 use crate::trial::Trial;
 use crate::{Boundary, Error, allocation, threads};
-use halo_stencil::{Layout, MAX_RADIUS, Place, PointUpdate, Reach, furthest, overwritten};
+use halo_stencil::{Layout, Place, PointUpdate, Reach, furthest, overwritten};
 use pulp::{Simd, WithSimd};
 use std::mem::take;
 use std::ops::Range;
@@ -922,94 +922,54 @@ fn wrapped(at: i32, n: usize) -> i32 {
     }
 }
 
-/// The rows of a plane of a field, each followed by the elements after it.
-#[derive(Clone, Copy)]
-enum Slab<'a, T> {
-    /// Rows from the first one of the field on.
-    Whole(&'a [T]),
-    /// Kept rows from this one on.
-    Kept(&'a [T], i32),
-    /// The same, with all rows beyond the ends that are read.
-    Framed(&'a [T], i32),
-    /// A plane beyond an end, whose rows are all equal.
-    Beyond(&'a [T]),
-}
-
 impl<'a, T: Number, const INPUTS: usize> Level<'a, T, INPUTS> {
-    /// A row that stands for all rows beyond an end of y or z.
+    /// Row `j + dj` of plane `s + ds` of a field, both of which may be beyond the ends, and the
+    /// elements after it.
     #[inline(always)]
-    fn beyond(&self, field: usize, end: usize) -> &'a [T] {
-        &self.passes.beyond[4 * field + end - 2][..self.geometry.extents[0]]
-    }
-
-    /// Plane `s` of a field, which may be beyond the ends.
-    #[inline(always)]
-    fn slab(&self, field: usize, s: i32, ds: i32) -> Slab<'a, T> {
+    fn row(&self, field: usize, [j, s]: [i32; 2], [dj, ds]: [i32; 2]) -> &'a [T] {
         let Geometry {
             extents: [nx, rows, planes],
-            axes: [_, plane_axis],
+            axes: [row_axis, plane_axis],
             ..
         } = *self.geometry;
         let layout = &self.passes.layout;
+        let beyond = |end: usize| &self.passes.beyond[4 * field + end - 2][..nx];
         if let Some(kept) = &self.kept
             && field < kept.states
         {
-            let s = match layout.place(field, plane_axis, s + ds) {
-                _ if kept.around[1] => s + ds,
+            let [j, s] = [j + dj, s + ds];
+            let s = match layout.place(field, plane_axis, s) {
+                _ if kept.around[1] => s,
                 Place::Point(s) => s as i32,
-                Place::End(end) => return Slab::Beyond(self.beyond(field, end)),
+                Place::End(end) => return beyond(end),
+            };
+            let j = match layout.place(field, row_axis, j) {
+                _ if kept.around[0] => j,
+                Place::Point(j) => j as i32,
+                Place::End(end) => return beyond(end),
             };
             let planes = self.geometry.kept();
             let plane = field * planes + s.rem_euclid(planes as i32) as usize;
-            let values = &kept.values[plane * kept.plane..];
-            return match kept.around[0] {
-                true => Slab::Framed(values, kept.first),
-                false => Slab::Kept(values, kept.first),
-            };
+            return &kept.values[plane * kept.plane + (j - kept.first) as usize * nx..];
         }
-        match layout.place(field, plane_axis, wrapped(s, planes) + ds) {
-            Place::Point(s) => Slab::Whole(&self.inputs[field][s as usize * rows * nx..]),
-            Place::End(end) => Slab::Beyond(self.beyond(field, end)),
-        }
-    }
-
-    /// Row `j + dj` of a plane of a field, which may be beyond the ends, and the elements after it.
-    #[inline(always)]
-    fn row<'s>(&self, field: usize, slab: Slab<'s, T>, [j, dj]: [i32; 2]) -> &'s [T]
-    where
-        'a: 's,
-    {
-        let Geometry {
-            extents: [nx, rows, _],
-            axes: [row_axis, _],
-            ..
-        } = *self.geometry;
-        let (values, first, row) = match slab {
-            Slab::Beyond(row) => return row,
-            Slab::Framed(values, first) => return &values[(j + dj - first) as usize * nx..],
-            Slab::Kept(values, first) => (values, first, j + dj),
-            Slab::Whole(values) => (values, 0, wrapped(j, rows) + dj),
+        let [j, s] = [wrapped(j, rows) + dj, wrapped(s, planes) + ds];
+        let s = match layout.place(field, plane_axis, s) {
+            Place::Point(s) => s as usize,
+            Place::End(end) => return beyond(end),
         };
-        match self.passes.layout.place(field, row_axis, row) {
-            Place::Point(row) => &values[(row as i32 - first) as usize * nx..],
-            Place::End(end) => self.beyond(field, end),
+        match layout.place(field, row_axis, j) {
+            Place::Point(j) => &self.inputs[field][(s * rows + j as usize) * nx..],
+            Place::End(end) => beyond(end),
         }
     }
 
-    /// Copies rows of a plane, and `radius` rows on either side, to a frame.
+    /// Copies rows of plane `s` of a field to a frame, from row `j + dj` on, which may be beyond the
+    /// end.
     #[inline(always)]
-    fn copy_to_frame(
-        &self,
-        (field, radius): (usize, usize),
-        slab: Slab<'a, T>,
-        rows: &Range<i32>,
-        frame: &mut [T],
-    ) {
-        let [nx, all, _] = self.geometry.extents;
-        let from = rows.start - radius as i32..rows.end + radius as i32;
-        for (row, copy) in from.zip(frame.chunks_exact_mut(nx)) {
-            let j = row.clamp(0, all as i32 - 1);
-            copy.copy_from_slice(&self.row(field, slab, [j, row - j])[..nx]);
+    fn copy_rows(&self, field: usize, [j, s]: [i32; 2], dj: i32, frame: &mut [T]) {
+        let nx = self.geometry.extents[0];
+        for (dj, copy) in (dj..).zip(frame.chunks_exact_mut(nx)) {
+            copy.copy_from_slice(&self.row(field, [j, s], [dj, 0])[..nx]);
         }
     }
 
@@ -1067,25 +1027,16 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Plane<'_, S, T, U, INPUTS> {
         let nx = level.geometry.extents[0];
         // For two axes, an offset along y is either an offset of rows or of planes.
         let by_rows = level.passes.dimensions == 2 && level.geometry.radii[1] == 0;
-        let mut slabs = [[Slab::Beyond(&[][..]); 2 * MAX_RADIUS + 1]; INPUTS];
-        for (field, slabs) in slabs.iter_mut().enumerate() {
-            if overwritten::<T, U, INPUTS, OUTPUTS>(field).is_some() {
-                continue;
-            }
-            let [_, _, across] = radii(U::REACH[field], U::DIMENSIONS).map(|radius| radius as i32);
-            for ds in -across..=across {
-                slabs[(MAX_RADIUS as i32 + ds) as usize] =
-                    level.slab(field, *plane, if by_rows { 0 } else { ds });
-            }
-        }
+        // The radius of each framed field along y, and its frame.
+        let mut framed_fields: [Option<(i32, &[T])>; INPUTS] = [None; INPUTS];
         let is_framed = !frames.is_empty() && level.has_own_rows(*plane);
         if is_framed {
             for (field, radius) in framed(&U::REACH) {
-                let slab = &mut slabs[field][MAX_RADIUS];
                 let (frame, others) =
                     take(&mut frames).split_at_mut((rows.len() + 2 * radius) * nx);
-                level.copy_to_frame((field, radius), *slab, rows, frame);
-                *slab = Slab::Framed(frame, rows.start - radius as i32);
+                let radius = radius as i32;
+                level.copy_rows(field, [rows.start, *plane], -radius, frame);
+                framed_fields[field] = Some((radius, frame));
                 frames = others;
             }
         }
@@ -1104,9 +1055,16 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Plane<'_, S, T, U, INPUTS> {
                 U::DIMENSIONS,
                 #[inline(always)]
                 |field, [dj, ds]| {
-                    let slab = slabs[field][(MAX_RADIUS as i32 + ds) as usize];
-                    let dj = if by_rows { ds } else { dj };
-                    level.row(field, slab, [j, dj])
+                    if overwritten::<T, U, INPUTS, OUTPUTS>(field).is_some() {
+                        return &[];
+                    }
+                    let offset = if by_rows { [ds, 0] } else { [dj, ds] };
+                    match (framed_fields[field], offset) {
+                        (Some((radius, frame)), [dj, 0]) => {
+                            &frame[(j - rows.start + radius + dj) as usize * nx..]
+                        }
+                        _ => level.row(field, [j, *plane], offset),
+                    }
                 },
             );
             let now = out.each_mut().map(|out| {

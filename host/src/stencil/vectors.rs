@@ -69,7 +69,7 @@ const fn values_of(reach: Reach, dimensions: usize) -> usize {
 }
 
 /// The radii of a field along x, within a plane, and along the slowest axis.
-pub(super) const fn radii(reach: Reach, dimensions: usize) -> [usize; 3] {
+const fn radii(reach: Reach, dimensions: usize) -> [usize; 3] {
     if dimensions == 2 {
         [reach.radius(0), 0, reach.radius(1)]
     } else {

@@ -288,7 +288,8 @@ fn total_of_chunks<V: Total, T: Terms<V>, const N: usize>(terms: T) -> V {
     let bytes = len.saturating_mul(T::SIZE);
     let threads = threads::worth(bytes, SHARE_BYTES);
     let ways = Reading::ways::<V, T>(bytes.saturating_mul(T::ARRAYS));
-    let group = match span == lanes && ways[0] == ways[1] {
+    let is_tried = ways[0] != ways[1];
+    let group = match span == lanes && !is_tried {
         true => GROUP,
         false => 1,
     };
@@ -300,24 +301,22 @@ fn total_of_chunks<V: Total, T: Terms<V>, const N: usize>(terms: T) -> V {
         let row = &row[..lanes_of_totals.min(chunks - first)];
         threads::share(threads, row.len().div_ceil(group), |mine| {
             let mut totals = [V::NOTHING; LANES];
-            let mut trial = match ways[0] == ways[1] {
-                true => Trial::of(0),
-                false => Trial::of(row.len() / threads),
+            let mut trial = match is_tried {
+                true => Trial::of(row.len() / threads),
+                false => Trial::of(0),
             };
             for piece in mine {
                 let places = piece * group..row.len().min((piece + 1) * group);
                 let begin = (first + places.start) * span;
-                if group > 1 && group * span <= len - begin {
-                    let chunks = SingleRows {
-                        terms: terms.part(begin, group * span),
-                        totals: &mut totals,
-                    };
-                    if let Some(totals) = dispatched_for_terms::<V, T, _>(ways[0], chunks) {
-                        for (total, of_chunk) in totals.into_iter().zip(&row[places]) {
-                            of_chunk.store(total.to_word(), Ordering::Relaxed);
-                        }
-                        continue;
+                if group == GROUP
+                    && GROUP * span <= len - begin
+                    && let Some(of_chunks) =
+                        single_rows(terms.part(begin, GROUP * span), ways[0], &mut totals)
+                {
+                    for (total, of_chunk) in of_chunks.into_iter().zip(&row[places]) {
+                        of_chunk.store(total.to_word(), Ordering::Relaxed);
                     }
+                    continue;
                 }
                 for place in places {
                     let begin = (first + place) * span;
@@ -364,6 +363,16 @@ fn dispatched_for_terms<V: Total, T: Terms<V>, W: WithSimd>(
     }
 }
 
+/// The totals of [`GROUP`] chunks of one row each, if the processor has instructions for it and the
+/// memory suffices.
+fn single_rows<V: Total, T: Terms<V>>(
+    terms: T,
+    reading: Reading,
+    totals: &mut [V; LANES],
+) -> Option<[V; GROUP]> {
+    dispatched_for_terms::<V, T, _>(reading, SingleRows { terms, totals })
+}
+
 /// [`GROUP`] chunks of one row each, and memory for totals.
 struct SingleRows<'a, V, T> {
     terms: T,
@@ -371,7 +380,7 @@ struct SingleRows<'a, V, T> {
 }
 
 impl<V: Total, T: Terms<V>> WithSimd for SingleRows<'_, V, T> {
-    /// The total of each chunk, if the processor has instructions for it and the memory suffices.
+    /// As of [`single_rows`].
     type Output = Option<[V; GROUP]>;
 
     #[inline(always)]
