@@ -209,6 +209,15 @@ pub trait InVectors: Value + Pod {
     /// The consecutive vectors in a row.
     fn vectors_mut<S: Simd>(row: &mut [Self]) -> &mut [Self::Lanes<S>];
 
+    /// The lanes one or more places further on, or back if `by` is negative; those at one end go to
+    /// the other.
+    #[must_use]
+    fn rotated<S: Simd>(vector: Self::Vector<S>, by: isize) -> Self::Vector<S>;
+
+    /// The vector with this number in one of its lanes.
+    #[must_use]
+    fn with_lane<S: Simd>(self, vector: Self::Vector<S>, lane: usize) -> Self::Vector<S>;
+
     /// The binary digits of a normal number.
     const PRECISION: u32;
 
@@ -566,7 +575,7 @@ macro_rules! number {
      $div:ident, $sqrt:ident, $less:ident, $select:ident, $estimable:ident, $estimated:ident,
      $sums:ident, $and:ident, $to_bits:ident, $splat_bits:ident,
      $first_true:ident, $from_bits:ident, $xor_bits:ident, $add_bits:ident, $sub_bits:ident,
-     $less_bits:ident) => {
+     $less_bits:ident, $rotate_right:ident, $mask_between:ident) => {
         impl Value for $number {
             #[inline(always)]
             fn fused(self, factor: Self, sum: Self) -> Self {
@@ -606,6 +615,22 @@ macro_rules! number {
             #[inline(always)]
             fn vectors_mut<S: Simd>(row: &mut [Self]) -> &mut [S::$lanes] {
                 S::$vectors_mut(row).0
+            }
+
+            #[inline(always)]
+            fn rotated<S: Simd>($vector(simd, all): $vector<S>, by: isize) -> $vector<S> {
+                let lanes = lanes::<S, $number>() as isize;
+                $vector(simd, simd.$rotate_right(all, by.rem_euclid(lanes) as usize))
+            }
+
+            #[inline(always)]
+            fn with_lane<S: Simd>(
+                self,
+                $vector(simd, all): $vector<S>,
+                lane: usize,
+            ) -> $vector<S> {
+                let is_lane = simd.$mask_between(lane as $bits, lane as $bits + 1).mask();
+                $vector(simd, simd.$select(is_lane, simd.$splat(self), all))
             }
 
             const PRECISION: u32 = <$number>::MANTISSA_DIGITS;
@@ -788,7 +813,9 @@ number!(
     xor_u32s,
     add_u32s,
     sub_u32s,
-    less_than_u32s
+    less_than_u32s,
+    rotate_right_f32s,
+    mask_between_m32s
 );
 number!(
     f64,
@@ -818,7 +845,9 @@ number!(
     xor_u64s,
     add_u64s,
     sub_u64s,
-    less_than_u64s
+    less_than_u64s,
+    rotate_right_f64s,
+    mask_between_m64s
 );
 
 #[inline(always)]

@@ -966,10 +966,18 @@ impl<'a, T: Number, const INPUTS: usize> Level<'a, T, INPUTS> {
     /// Copies rows of plane `s` of a field to a frame, from row `j + dj` on, which may be beyond the
     /// end.
     #[inline(always)]
-    fn copy_rows(&self, field: usize, [j, s]: [i32; 2], dj: i32, frame: &mut [T]) {
-        let nx = self.geometry.extents[0];
-        for (dj, copy) in (dj..).zip(frame.chunks_exact_mut(nx)) {
-            copy.copy_from_slice(&self.row(field, [j, s], [dj, 0])[..nx]);
+    fn copy_rows(&self, field: usize, [j, s]: [i32; 2], mut dj: i32, mut frame: &mut [T]) {
+        let [nx, rows, _] = self.geometry.extents;
+        while !frame.is_empty() {
+            // Rows up to the end of the axis are consecutive.
+            let count = match usize::try_from(j + dj) {
+                Ok(row) if row < rows => (rows - row).min(frame.len() / nx),
+                _ => 1,
+            };
+            let (copy, later) = frame.split_at_mut(count * nx);
+            copy.copy_from_slice(&self.row(field, [j, s], [dj, 0])[..copy.len()]);
+            frame = later;
+            dj += count as i32;
         }
     }
 
@@ -1087,6 +1095,7 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Plane<'_, S, T, U, INPUTS> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::allocation::Aligned;
     use crate::march::beyond;
     use crate::test_cases;
     use crate::test_numbers::numbers;
@@ -1161,7 +1170,7 @@ mod tests {
         let (mut left, mut deepest) = (steps, 0);
         while left > 0 {
             let depth = passes.depth::<Mixing<D, BOX>, 2>(left);
-            let mut next = now.clone();
+            let mut next = now.each_ref().map(|now| Aligned::copy_of(now).unwrap());
             let outputs = next.each_mut().map(|next| &mut next[..]);
             // Values that differ from point to point and from step to step.
             let values = |(output, at): &(usize, Vec<u64>)| -> Vec<Vec<T>> {
@@ -1195,7 +1204,7 @@ mod tests {
                     next[*output][at as usize] = value;
                 }
             }
-            now = next;
+            now = next.map(Aligned::into_vec);
             left -= depth;
             deepest = deepest.max(depth);
         }
@@ -1265,10 +1274,12 @@ mod tests {
         let cases = test_cases::either(72, 600);
         for case in 0..cases {
             let mut below = |most: usize| next() % most;
-            let extents = match case % 2 {
+            let [nx, ny, nz] = match case % 2 {
                 0 => [1 + below(70), 1 + below(60), 1],
                 _ => [1 + below(40), 1 + below(24), 1 + below(24)],
             };
+            // Some rows consist of whole vectors.
+            let extents = [nx.next_multiple_of([1, 1, 16][below(3)]), ny, nz];
             let limits = Limits {
                 depth: [1 + below(9), 1 + below(5)],
                 near_bytes: 0,
@@ -1404,7 +1415,7 @@ mod tests {
         passes: &Passes<T, 2>,
         fields: &[Vec<T>; 2],
     ) -> Vec<T> {
-        let mut out = fields[1].clone();
+        let mut out = Aligned::copy_of(&fields[1]).unwrap();
         wide_into::<T, S, RADIUS, OVER>(simd, passes, fields, &mut out, None);
         if !OVER {
             let mut streamed_out = vec![T::from(f32::NAN); out.len()];
@@ -1415,7 +1426,7 @@ mod tests {
             let bytes = |values| bytemuck::cast_slice::<T, u8>(values);
             assert!(bytes(&streamed_out[..]) == bytes(&out));
         }
-        out
+        out.into_vec()
     }
 
     fn wide_into<'out, T: Number, S: Simd, const RADIUS: usize, const OVER: bool>(

@@ -6,7 +6,8 @@
 //!
 //! - Updates that read only near values along x, and do not write over past fields: the rows are
 //!   computed as one long row, as if each row continued in the next. Then the points at their ends
-//!   are computed again, one by one.
+//!   are computed again, one by one. If rows consist of whole vectors, the first and the last vector
+//!   of each are computed with the values beyond the ends instead.
 //! - Others: rows that are read along x are first copied to windows, each between the values beyond
 //!   its ends.
 #![forbid(unsafe_code)]
@@ -53,6 +54,9 @@ const SHORT: usize = 2;
 /// first-level cache together with what they read, windows included.
 const RUN: usize = 4096;
 const RUN_WITH_WINDOWS: usize = 1024;
+
+/// The ends of rows of this many points are computed, then the rest of these rows.
+const BLOCK: usize = 512;
 
 /// For each vector, values that nothing has read yet are prefetched this many points ahead.
 const AHEAD: usize = 512;
@@ -425,11 +429,9 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Run<'_, '_, S, T, U, INPUTS> {
         if windowed {
             self.fill(len / nx, windows);
         }
-        let margin = const { margin::<T, U, INPUTS, OUTPUTS>() };
         let found = Found::<T, U, INPUTS, OUTPUTS> {
             rows: self.rows,
-            first: margin,
-            count: len - 2 * margin,
+            len,
             windows,
             window: len / nx * (nx + 2 * radius),
             update: PhantomData,
@@ -525,8 +527,8 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Run<'_, '_, S, T, U, INPUTS> {
         macro_rules! value {
             ($number:literal) => {
                 match const { looked_up::<T, U, INPUTS, OUTPUTS>($number) } {
-                    Some((field, [0, dj, ds])) => &found.row(field, dj, ds)[..found.count],
-                    Some((field, [_, dj, ds])) => &found.wide(field, dj, ds)[..found.wide_count()],
+                    Some((field, [0, dj, ds])) => &found.row(field, dj, ds)[..found.len],
+                    Some((field, [_, dj, ds])) => &found.wide(field, dj, ds)[..found.wide_len()],
                     None => &[],
                 }
             };
@@ -562,29 +564,39 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Run<'_, '_, S, T, U, INPUTS> {
             self.stream_rows(values, out, stream);
             return;
         }
-        let inner = out[0].len() - 2 * margin;
-        let count = match const { in_windows::<T, U, INPUTS, OUTPUTS>() } {
+        let (len, lanes) = (out[0].len(), lanes::<S, T>());
+        if const { is_packed::<T, U, INPUTS, OUTPUTS>() }
+            && (1..=lanes).contains(&margin)
+            && nx.is_multiple_of(lanes)
+            && nx >= 2 * lanes
+            && before_aligned::<S, T>(out[0]) == 0
+        {
+            self.rows_of_vectors(values, &mut out);
+            return;
+        }
+        let together = match const { in_windows::<T, U, INPUTS, OUTPUTS>() } {
             true => nx,
             // The ends of rows are computed again.
-            false => inner,
+            false => len,
         };
-        let mut inner_out = out.each_mut().map(|out| &mut out[margin..][..inner]);
-        for (row, first) in (0..inner).step_by(count).enumerate() {
-            let at = [first, first + row * self.beyond::<OUTPUTS>()];
-            self.stretch(values, at, count, &mut inner_out);
+        for (row, first) in (margin..len).step_by(together).enumerate() {
+            let at = self.at::<OUTPUTS>(row, first);
+            self.stretch(values, at, together - 2 * margin, &mut out);
         }
         self.put_ends(&mut out);
     }
 
-    /// The number of values beyond the ends of each row.
+    /// The indices in [`Values::row`] and in [`Values::wide`] for element `first`, which is in row
+    /// `row`.
     #[inline(always)]
-    fn beyond<const OUTPUTS: usize>(&self) -> usize
+    fn at<const OUTPUTS: usize>(&self, row: usize, first: usize) -> [usize; 2]
     where
         U: PointUpdate<T, INPUTS, OUTPUTS>,
     {
+        let radius = const { furthest(&U::REACH, 0) };
         match const { in_windows::<T, U, INPUTS, OUTPUTS>() } {
-            true => 2 * const { furthest(&U::REACH, 0) },
-            false => 0,
+            true => [first, first + row * 2 * radius],
+            false => [first, first - radius],
         }
     }
 
@@ -604,6 +616,65 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Run<'_, '_, S, T, U, INPUTS> {
         }
     }
 
+    /// Computes rows of at least two vectors, all aligned, for updates that are
+    /// [packed](is_packed). Each vector is computed once, the first and the last of a row with the
+    /// values beyond its ends.
+    #[inline(always)]
+    fn rows_of_vectors<V, const OUTPUTS: usize>(&self, values: &V, out: &mut [&mut [T]; OUTPUTS])
+    where
+        V: Values<T>,
+        U: PointUpdate<T, INPUTS, OUTPUTS>,
+    {
+        let (lanes, nx) = (lanes::<S, T>(), self.layout.extents[0] as usize);
+        let (each, len) = (nx / lanes, out[0].len());
+        let block = (BLOCK / nx).max(1) * nx;
+        for first in (0..len).step_by(block) {
+            let block = first..len.min(first + block);
+            self.put_end_vectors::<V, true, OUTPUTS>(values, block.clone(), out);
+            self.put_end_vectors::<V, false, OUTPUTS>(values, block.clone(), out);
+            if each > 2 {
+                let at = self.at::<OUTPUTS>(0, first + lanes);
+                self.pairs(values, at, [block.len() / nx, each, each - 2], out);
+            }
+        }
+    }
+
+    /// Computes the first vector of each of these rows, or the last if it is not the `START`.
+    #[inline(always)]
+    fn put_end_vectors<V, const START: bool, const OUTPUTS: usize>(
+        &self,
+        values: &V,
+        rows: Range<usize>,
+        out: &mut [&mut [T]; OUTPUTS],
+    ) where
+        V: Values<T>,
+        U: PointUpdate<T, INPUTS, OUTPUTS>,
+    {
+        let nx = self.layout.extents[0] as usize;
+        let mut beyond = [[Place::Point(0); SHORT]; INPUTS];
+        for (field, beyond) in beyond.iter_mut().enumerate() {
+            for (d, beyond) in (1..).zip(beyond) {
+                let place = if START { -d } else { nx as i32 - 1 + d };
+                *beyond = self.layout.place(field, 0, place);
+            }
+        }
+        let column = if START { 0 } else { nx - lanes::<S, T>() };
+        for first in rows.step_by(nx) {
+            let results = self
+                .update
+                .update(&EndVector::<S, T, U, V, START, INPUTS, OUTPUTS> {
+                    simd: self.simd,
+                    layout: self.layout,
+                    values,
+                    beyond: &beyond,
+                    first,
+                    at: first + column,
+                    update: PhantomData,
+                });
+            put::<S, T, OUTPUTS>(out, first + column, results);
+        }
+    }
+
     /// As [`each_stretch`](Self::each_stretch), by non-temporal stores except near the ends of rows.
     #[inline(always)]
     fn stream_rows<'out, V, const OUTPUTS: usize>(
@@ -617,23 +688,20 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Run<'_, '_, S, T, U, INPUTS> {
     {
         let margin = const { margin::<T, U, INPUTS, OUTPUTS>() };
         let nx = self.layout.extents[0] as usize;
-        let (inner, count) = (out[0].len() - 2 * margin, nx - 2 * margin);
-        let mut inner_out = out.each_mut().map(|out| &mut out[margin..][..inner]);
-        for (row, first) in (0..inner).step_by(nx).enumerate() {
-            let lines = whole_lines::<S, T>(&inner_out, first, count);
+        let (len, count) = (out[0].len(), nx - 2 * margin);
+        for (row, first) in (margin..len).step_by(nx).enumerate() {
+            let lines = whole_lines::<S, T>(&out, first, count);
             for part in [0..lines.start, lines.end..count] {
                 if !part.is_empty() {
-                    let first = first + part.start;
-                    let at = [first, first + row * self.beyond::<OUTPUTS>()];
-                    self.stretch(values, at, part.len(), &mut inner_out);
+                    let at = self.at::<OUTPUTS>(row, first + part.start);
+                    self.stretch(values, at, part.len(), &mut out);
                 }
             }
         }
         self.put_ends(&mut out);
-        let mut out = out.map(|out| &mut out[margin..][..inner]);
         // The number of elements that were taken from the start of `out`.
         let mut before = 0;
-        for (row, first) in (0..inner).step_by(nx).enumerate() {
+        for (row, first) in (margin..len).step_by(nx).enumerate() {
             let lines = whole_lines::<S, T>(&out, first - before, count);
             let mut now: [&'out mut [T]; OUTPUTS] = std::array::from_fn(|_| &mut [][..]);
             for (out, now) in out.iter_mut().zip(&mut now) {
@@ -641,8 +709,7 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Run<'_, '_, S, T, U, INPUTS> {
                 (*now, *out) = later.split_at_mut(lines.len());
             }
             before = first + lines.end;
-            let first = first + lines.start;
-            let at = [first, first + row * self.beyond::<OUTPUTS>()];
+            let at = self.at::<OUTPUTS>(row, first + lines.start);
             self.stream(values, at, now, stream);
         }
     }
@@ -711,7 +778,8 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Run<'_, '_, S, T, U, INPUTS> {
         let tail = (!left.is_multiple_of(lanes)).then(|| results(count - lanes));
         if const { is_packed::<T, U, INPUTS, OUTPUTS>() } {
             if begin < end {
-                self.pairs(values, [first + begin, first_x + begin], end - begin, out);
+                let (at, count) = ([first + begin, first_x + begin], (end - begin) / lanes);
+                self.pairs(values, at, [1, count, count], out);
             }
         } else {
             let mut i = begin;
@@ -739,15 +807,15 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Run<'_, '_, S, T, U, INPUTS> {
         }
     }
 
-    /// Computes `count` points from element `first` on, for updates that are [packed](is_packed).
-    /// `count` is a multiple of two vectors. Each value becomes a slice of that many vectors, so the
-    /// loop needs no checks.
+    /// Computes vectors of points from element `first` on, for updates that are
+    /// [packed](is_packed): in each of `rows` rows of `step` vectors the first `count`. Each value
+    /// becomes a slice of vectors, so the loop needs no checks.
     #[inline(always)]
     fn pairs<V, const OUTPUTS: usize>(
         &self,
         values: &V,
         [first, first_x]: [usize; 2],
-        count: usize,
+        [rows, step, count]: [usize; 3],
         out: &mut [&mut [T]; OUTPUTS],
     ) where
         V: Values<T>,
@@ -755,16 +823,16 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Run<'_, '_, S, T, U, INPUTS> {
     {
         let margin = const { furthest(&U::REACH, 0) };
         let lanes = lanes::<S, T>();
-        let count = count / lanes;
+        let all = (rows - 1) * step + count;
         macro_rules! vectors {
             ($number:literal) => {
                 match const { value_of(&U::REACH, U::DIMENSIONS, $number) } {
                     Some((field, [0, dj, ds])) => {
-                        &T::vectors::<S>(&values.row(field, dj, ds)[first..])[..count]
+                        &T::vectors::<S>(&values.row(field, dj, ds)[first..])[..all]
                     }
                     Some((field, [di, dj, ds])) => {
                         let wide = &values.wide(field, dj, ds)[first_x..];
-                        &T::vectors::<S>(&wide[margin.wrapping_add_signed(di)..])[..count]
+                        &T::vectors::<S>(&wide[margin.wrapping_add_signed(di)..])[..all]
                     }
                     None => &[],
                 }
@@ -773,27 +841,40 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Run<'_, '_, S, T, U, INPUTS> {
         let vectors: [&[T::Lanes<S>]; MOST] = for_each_value!(vectors);
         let mut out_vectors: [&mut [T::Lanes<S>]; OUTPUTS] = std::array::from_fn(|_| &mut [][..]);
         for (vectors, out) in out_vectors.iter_mut().zip(out) {
-            *vectors = &mut T::vectors_mut::<S>(&mut out[first..])[..count];
+            *vectors = &mut T::vectors_mut::<S>(&mut out[first..])[..all];
         }
         // Without windows, no past field is overwritten.
         let no_past: [&mut [T]; OUTPUTS] = std::array::from_fn(|_| &mut [][..]);
-        let mut v = 0;
-        while v < count {
-            for out in &out_vectors {
-                prefetch_next_page(out, v);
-            }
-            self.prefetch_page(values, first + v * lanes);
-            let page_end = count.min(v + elements_per_prefetch::<T::Lanes<S>>());
-            while v + 1 < page_end {
-                self.prefetch(values, first + v * lanes + AHEAD, &no_past);
-                let (now, next) = (self.packed(&vectors, v), self.packed(&vectors, v + 1));
-                for (out, result) in out_vectors.iter_mut().zip(now) {
-                    out[v] = T::lanes(result);
+        let mut page = 0;
+        for row in 0..rows {
+            let mut v = row * step;
+            let end = all.min(v + count);
+            while v < end {
+                if v >= page {
+                    for out in &out_vectors {
+                        prefetch_next_page(out, v);
+                    }
+                    self.prefetch_page(values, first + v * lanes);
+                    page = v + elements_per_prefetch::<T::Lanes<S>>();
                 }
-                for (out, result) in out_vectors.iter_mut().zip(next) {
-                    out[v + 1] = T::lanes(result);
+                let pairs_end = end.min(page);
+                while v + 1 < pairs_end {
+                    self.prefetch(values, first + v * lanes + AHEAD, &no_past);
+                    let (now, next) = (self.packed(&vectors, v), self.packed(&vectors, v + 1));
+                    for (out, result) in out_vectors.iter_mut().zip(now) {
+                        out[v] = T::lanes(result);
+                    }
+                    for (out, result) in out_vectors.iter_mut().zip(next) {
+                        out[v + 1] = T::lanes(result);
+                    }
+                    v += 2;
                 }
-                v += 2;
+                if v < pairs_end {
+                    for (out, result) in out_vectors.iter_mut().zip(self.packed(&vectors, v)) {
+                        out[v] = T::lanes(result);
+                    }
+                    v += 1;
+                }
             }
         }
     }
@@ -889,22 +970,21 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Run<'_, '_, S, T, U, INPUTS> {
 }
 
 /// The values that points in memory order read in the rows at an offset within a plane and along
-/// the slowest axis.
+/// the slowest axis. [`Run::at`] returns the indices.
 trait Values<T> {
     /// The values at the points' own places.
     fn row(&self, field: usize, dj: isize, ds: isize) -> &[T];
 
-    /// These values with those beside them along x. The slice begins with the furthest value before
-    /// the first point.
+    /// These values with those beside them along x, of which the furthest one before a point is at
+    /// its index.
     fn wide(&self, field: usize, dj: isize, ds: isize) -> &[T];
 }
 
 /// Looks up the values at each call.
 struct Found<'s, 'r, T, U, const INPUTS: usize, const OUTPUTS: usize> {
     rows: &'s Rows<'r, T, INPUTS>,
-    /// The first point, and the number of points.
-    first: usize,
-    count: usize,
+    /// The number of points.
+    len: usize,
     /// The windows of the rows, and the number of elements for each value.
     windows: &'s [T],
     window: usize,
@@ -916,14 +996,12 @@ where
     T: Number,
     U: PointUpdate<T, INPUTS, OUTPUTS>,
 {
-    const MARGIN: usize = furthest(&U::REACH, 0);
-
     /// The number of elements of each [`wide`](Values::wide) slice.
     #[inline(always)]
-    fn wide_count(&self) -> usize {
+    fn wide_len(&self) -> usize {
         match const { in_windows::<T, U, INPUTS, OUTPUTS>() } {
             true => self.window,
-            false => self.count + 2 * Self::MARGIN,
+            false => self.len,
         }
     }
 }
@@ -936,13 +1014,13 @@ where
 {
     #[inline]
     fn row(&self, field: usize, dj: isize, ds: isize) -> &[T] {
-        &self.rows.at(field, dj, ds)[self.first..][..self.count]
+        &self.rows.at(field, dj, ds)[..self.len]
     }
 
     #[inline]
     fn wide(&self, field: usize, dj: isize, ds: isize) -> &[T] {
         if !const { in_windows::<T, U, INPUTS, OUTPUTS>() } {
-            return &self.rows.at(field, dj, ds)[self.first - Self::MARGIN..][..self.wide_count()];
+            return self.row(field, dj, ds);
         }
         let [y, z] = rows_along_x(U::REACH[field], U::DIMENSIONS);
         let number = windows_before(&U::REACH, U::DIMENSIONS, field)
@@ -1061,6 +1139,69 @@ where
         }
         let wide = &self.values.wide(field, dj, ds)[self.at[1]..][..lanes::<S, T>() + 2 * margin];
         vector(self.simd, &wide[margin.wrapping_add_signed(di)..])
+    }
+
+    #[inline(always)]
+    fn splat(&self, number: T) -> T::Vector<S> {
+        InVectors::splat(number, self.simd)
+    }
+}
+
+/// The vector at an end of a row.
+struct EndVector<
+    's,
+    S: Simd,
+    T: InVectors,
+    U,
+    V,
+    const START: bool,
+    const INPUTS: usize,
+    const OUTPUTS: usize,
+> {
+    simd: S,
+    layout: &'s Layout<T, INPUTS>,
+    values: &'s V,
+    /// For each field, where the values beyond the end are found, the nearest first.
+    beyond: &'s [[Place; SHORT]; INPUTS],
+    /// The element at which the row begins, and that at which the vector begins.
+    first: usize,
+    at: usize,
+    update: PhantomData<U>,
+}
+
+impl<S, T, U, V, const START: bool, const INPUTS: usize, const OUTPUTS: usize> Neighbourhood<T>
+    for EndVector<'_, S, T, U, V, START, INPUTS, OUTPUTS>
+where
+    S: Simd,
+    T: Number,
+    V: Values<T>,
+    U: PointUpdate<T, INPUTS, OUTPUTS>,
+{
+    type Value = T::Vector<S>;
+
+    const REACH: &'static [Reach] = &U::REACH;
+
+    #[inline(always)]
+    fn value(&self, field: usize, offset: [isize; 3]) -> T::Vector<S> {
+        let [di, dj, ds] = by_march(U::DIMENSIONS, offset);
+        let row = self.values.row(field, dj, ds);
+        if di == 0 || (di > 0) == START {
+            return vector(self.simd, &row[self.at.wrapping_add_signed(di)..]);
+        }
+        let mut values = T::rotated(vector(self.simd, &row[self.at..]), -di);
+        for inner in 0..di.unsigned_abs() {
+            let value = match self.beyond[field][di.unsigned_abs() - inner - 1] {
+                Place::Point(i) => row[self.first + i as usize],
+                Place::End(end) => self.layout.value(field, end),
+            };
+            let lane = if START {
+                inner
+            } else {
+                lanes::<S, T>() - 1 - inner
+            };
+            values = value.with_lane(values, lane);
+        }
+        values
     }
 
     #[inline(always)]
