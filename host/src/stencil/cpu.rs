@@ -30,7 +30,7 @@
 #![forbid(unsafe_code)]
 
 use super::number::Number;
-use super::vectors::{Rows, Run, most_rows, windows_len};
+use super::vectors::{Rows, Run, all_values, most_rows, windows_len};
 use crate::caches::{last_cache, last_cache_per_core, second_cache};
 use crate::elementwise::cpu::put_among;
 use crate::simd::dispatched;
@@ -56,9 +56,9 @@ const NEAR: usize = 2;
 /// points that are computed twice cost more than the passes that are saved.
 const SHALLOW: usize = 6;
 
-/// Fields of at most this many second-level caches are read so fast that passes of several steps
-/// cost more than they save.
-const NEAR_CACHES: usize = 4;
+/// Fields of at most this many second-level caches, on two axes and on three, are read so fast that
+/// passes of several steps cost more than they save.
+const NEAR_CACHES: [usize; 2] = [4, 1];
 
 /// Where the frames of a plane have at most this many bytes, its rows are copied to them.
 const FRAMES_BYTES: usize = 20 << 10;
@@ -72,9 +72,9 @@ const LONG_ROW: usize = 1024;
 pub(super) struct Limits {
     /// The most steps of a pass, for two axes and for three.
     depth: [usize; 2],
-    /// A pass over fields on two axes that have at most this many bytes, old and new ones together,
-    /// takes one step.
-    near_bytes: usize,
+    /// A pass over fields of at most this many bytes, old and new ones together, takes one step;
+    /// for two axes and for three.
+    near_bytes: [usize; 2],
     /// Results on two axes of at most this many bytes stay in the last-level cache. A pass over
     /// them takes at most [`SHALLOW`] steps.
     stay_bytes: usize,
@@ -86,8 +86,8 @@ pub(super) struct Limits {
     narrow_tile_bytes: usize,
     /// The most bytes of the frames of a plane.
     frames_bytes: usize,
-    /// The number of points, counted once per step, for which another thread is worthwhile.
-    points_per_thread: usize,
+    /// The number of values that are read, in all steps, for which another thread is worthwhile.
+    values_per_thread: usize,
     /// The stores for rows of this many points, and for inputs and outputs of this many bytes.
     stores: fn(usize, usize) -> Stores,
 }
@@ -96,7 +96,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             depth: [12, 6],
-            near_bytes: NEAR_CACHES * second_cache(),
+            near_bytes: NEAR_CACHES.map(|caches| caches * second_cache()),
             // The cache holds the new fields, the old ones, and data of other programs.
             stay_bytes: last_cache() / 4,
             scratch_bytes: second_cache() / 2,
@@ -105,7 +105,7 @@ impl Default for Limits {
             tile_bytes: second_cache().max(last_cache_per_core() / 2) / 2,
             narrow_tile_bytes: second_cache() / 2,
             frames_bytes: FRAMES_BYTES,
-            points_per_thread: 1 << 14,
+            values_per_thread: 1 << 16,
             stores,
         }
     }
@@ -244,11 +244,17 @@ struct Cut {
 
 impl Cut {
     /// The division of passes of `depth` steps over tiles of up to `tile` rows, with this number of
-    /// outputs and without windows and frames.
-    fn new(geometry: Geometry, depth: usize, tile: usize, outputs: usize, limits: &Limits) -> Self {
+    /// outputs and without windows and frames. For a point an update reads `values` values.
+    fn new(
+        geometry: Geometry,
+        depth: usize,
+        tile: usize,
+        [outputs, values]: [usize; 2],
+        limits: &Limits,
+    ) -> Self {
         let [nx, rows, planes] = geometry.extents;
-        let points = nx * rows * planes;
-        let threads = threads::worth(points.saturating_mul(depth), limits.points_per_thread);
+        let work = (nx * rows * planes).saturating_mul(depth * values);
+        let threads = threads::worth(work, limits.values_per_thread);
         let pieces = match threads {
             1 => 1,
             threads => threads * PIECES_PER_THREAD,
@@ -454,7 +460,8 @@ impl<T: Number, const INPUTS: usize> Passes<T, INPUTS> {
     where
         U: PointUpdate<T, INPUTS, OUTPUTS>,
     {
-        let cut = Cut::new(geometry, depth, tile, OUTPUTS, &self.limits);
+        let values = all_values(&U::REACH, U::DIMENSIONS);
+        let cut = Cut::new(geometry, depth, tile, [OUTPUTS, values], &self.limits);
         Cut {
             windows: windows_len::<T, U, INPUTS, OUTPUTS>(self.layout.extents[0] as usize),
             frames: self.frames::<U, OUTPUTS>(&cut),
@@ -532,8 +539,9 @@ impl<T: Number, const INPUTS: usize> Passes<T, INPUTS> {
     /// The most steps of a pass.
     fn most_steps(&self, outputs: usize) -> usize {
         let [flat, deep] = self.limits.depth;
+        let near_bytes = self.limits.near_bytes[usize::from(self.dimensions > 2)];
         match self.dimensions {
-            2 if self.bytes(INPUTS + outputs) <= self.limits.near_bytes => 1,
+            _ if self.bytes(INPUTS + outputs) <= near_bytes => 1,
             2 if self.bytes(outputs) <= self.limits.stay_bytes => flat.min(SHALLOW),
             2 => flat,
             _ => deep,
@@ -1282,7 +1290,7 @@ mod tests {
             let extents = [nx.next_multiple_of([1, 1, 16][below(3)]), ny, nz];
             let limits = Limits {
                 depth: [1 + below(9), 1 + below(5)],
-                near_bytes: 0,
+                near_bytes: [0; 2],
                 stay_bytes: 0,
                 scratch_bytes: [2 << 10, 20 << 10, 200 << 10][below(3)],
                 tile_bytes: below(20 << 10),
@@ -1290,7 +1298,7 @@ mod tests {
                 frames_bytes: below(40 << 10),
                 // All threads, or a single one: then passes over small fields take several steps
                 // too.
-                points_per_thread: [1 << 8, 1 << 20, 1 << 20][below(3)],
+                values_per_thread: [1 << 12, 1 << 25, 1 << 25][below(3)],
                 stores: [stores, |_, _| Stores::Streaming][below(2)],
             };
             let steps = [1, 2, 3, 5, 7, 11, 17][below(7)];
@@ -1334,15 +1342,16 @@ mod tests {
     #[test]
     fn fields_near_the_core_take_one_step_per_pass() {
         // Three old fields and two new ones of f32.
-        let near_bytes = 5 * 4 * 256 * 200;
+        let near_bytes = [5 * 4 * 256 * 200, 5 * 4 * 32 * 32 * 50];
         let limits = Limits {
             near_bytes,
-            points_per_thread: usize::MAX,
+            values_per_thread: usize::MAX,
             ..Limits::default()
         };
         assert_eq!(deepest_cut::<2>([256, 200, 1], limits).depth, 1);
         assert!(deepest_cut::<2>([256, 201, 1], limits).depth > 1);
-        assert!(deepest_cut::<3>([32, 32, 32], limits).depth > 1);
+        assert_eq!(deepest_cut::<3>([32, 32, 50], limits).depth, 1);
+        assert!(deepest_cut::<3>([32, 32, 51], limits).depth > 1);
     }
 
     #[test]
@@ -1360,7 +1369,7 @@ mod tests {
         let limits = Limits {
             tile_bytes: 50 * across,
             narrow_tile_bytes: 18 * across,
-            points_per_thread: usize::MAX,
+            values_per_thread: usize::MAX,
             ..Limits::default()
         };
         // Two of the rows are those next to the tile.
@@ -1373,7 +1382,7 @@ mod tests {
     /// The usual limits, as if all fields were far from the core.
     fn far() -> Limits {
         Limits {
-            near_bytes: 0,
+            near_bytes: [0; 2],
             ..Limits::default()
         }
     }
@@ -1542,7 +1551,7 @@ mod tests {
         check::<f64, 3, true>(&mut next, space, short, limits);
         for (by_rows, depth) in [(false, 1), (true, 8)] {
             let geometry = Geometry::new([4096, 4096, 1], &[Reach::star(1)], 2, by_rows);
-            let cut = Cut::new(geometry, depth, 64, 1, &limits);
+            let cut = Cut::new(geometry, depth, 64, [1, 5], &limits);
             assert!(
                 cut.piece[0] * cut.piece[1] < 4096 || cut.threads == 1,
                 "{cut:?}"

@@ -95,7 +95,7 @@ const fn values_before<const INPUTS: usize>(
 }
 
 /// The number of values of all fields.
-const fn all_values(reach: &[Reach], dimensions: usize) -> usize {
+pub(super) const fn all_values(reach: &[Reach], dimensions: usize) -> usize {
     let (mut all, mut field) = (0, 0);
     while field < reach.len() {
         all += values_of(reach[field], dimensions);
