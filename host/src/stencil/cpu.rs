@@ -43,8 +43,12 @@ use std::mem::take;
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Pieces of a pass per thread, enough that one slow thread does not delay the pass.
+/// The most pieces of a pass per thread, enough that one slow thread does not delay the pass.
 const PIECES_PER_THREAD: usize = 4;
+
+/// A piece has at least this many times the work for which a thread is worthwhile, unless each thread
+/// has a single one.
+const SHARES_PER_PIECE: usize = 2;
 
 /// A piece is at least this many times as thick as the part that its neighbours compute too.
 const THICK: usize = 8;
@@ -257,7 +261,10 @@ impl Cut {
         let threads = threads::worth(work, limits.values_per_thread);
         let pieces = match threads {
             1 => 1,
-            threads => threads * PIECES_PER_THREAD,
+            threads => {
+                let each = work / threads / SHARES_PER_PIECE / limits.values_per_thread;
+                threads * each.clamp(1, PIECES_PER_THREAD)
+            }
         };
         let [thick_rows, thick_planes] = geometry.thick(depth);
         // In a single plane only its rows can be divided among threads.
