@@ -388,10 +388,10 @@ def numba_gradient(f, out, weights):
 
 
 def gradient(size, dtype):
-    """Only inner points, where all schemes are the same."""
-    f = random((size,) * 3, dtype)
+    """All points, with zero beyond the ends."""
+    f = padded((size,) * 3, dtype, RADIUS)
     out = np.zeros((3,) + f.shape, dtype)
-    inner = (slice(RADIUS, size - RADIUS),) * 3
+    inner = (slice(RADIUS, -RADIUS),) * 3
     result = lambda: out[(slice(None),) + inner]
 
     def in_numpy():
@@ -409,14 +409,14 @@ def gradient(size, dtype):
         of_all = jit(numba_gradient)
         yield Peer("numba", lambda: of_all(f, out, weights), None, result)
     if devito:
-        field, grid = devito_field(f)
+        field, grid = devito_field(f[inner])
         results = [devito.Function(name=f"g{axis}", grid=grid) for axis in range(3)]
         derivatives = [
             getattr(field, f"d{d.name}c" if hasattr(field, f"d{d.name}c") else f"d{d.name}")
             for d in grid.dimensions
         ]
         apply = devito.Operator([devito.Eq(g, d) for g, d in zip(results, derivatives)])
-        inner_of = lambda: np.array([g.data[inner] for g in results])
+        inner_of = lambda: np.array([g.data for g in results])
         yield Peer("Devito", apply.apply, None, inner_of)
 
 
@@ -429,10 +429,10 @@ def numba_laplacian(f, out, weights):
 
 
 def laplacian(size, dtype):
-    """Only inner points."""
-    f = random((size,) * 3, dtype)
+    """All points, with zero beyond the ends."""
+    f = padded((size,) * 3, dtype, RADIUS)
     out = np.zeros(f.shape, dtype)
-    inner = (slice(RADIUS, size - RADIUS),) * 3
+    inner = (slice(RADIUS, -RADIUS),) * 3
 
     def in_numpy():
         out[inner] = sums_in_numpy(f, dtype)
@@ -443,10 +443,10 @@ def laplacian(size, dtype):
         of_all = jit(numba_laplacian)
         yield Peer("numba", lambda: of_all(f, out, weights), None, lambda: out[inner])
     if devito:
-        field, grid = devito_field(f)
+        field, grid = devito_field(f[inner])
         total = devito.Function(name="l", grid=grid)
         apply = devito.Operator(devito.Eq(total, field.laplace))
-        yield Peer("Devito", apply.apply, None, lambda: total.data[inner])
+        yield Peer("Devito", apply.apply, None, lambda: total.data)
 
 
 def devito_field(f):
