@@ -209,8 +209,8 @@ pub trait InVectors: Value + Pod {
     /// The consecutive vectors in a row.
     fn vectors_mut<S: Simd>(row: &mut [Self]) -> &mut [Self::Lanes<S>];
 
-    /// The lanes one or more places further on, or back if `by` is negative; those at one end go to
-    /// the other.
+    /// The vector with its lanes moved `by` places further on, or back if `by` is negative. Lanes
+    /// that leave at one end come in at the other.
     #[must_use]
     fn rotated<S: Simd>(vector: Self::Vector<S>, by: isize) -> Self::Vector<S>;
 

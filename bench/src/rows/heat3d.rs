@@ -21,8 +21,8 @@ pub(super) const FAMILY: Family = Family {
 
 const NAME: &str = "heat3d";
 
-/// Added to the mode, which fades: after some hundred steps alone it would be of subnormal numbers,
-/// with which processors compute slowly.
+/// Added to the mode, which fades. Without it, the field would have only subnormal numbers after some
+/// hundred steps, and processors compute slowly with these.
 const WARM: f64 = 1.0;
 
 fn plan(device: &Device, size: Option<&Size>) -> Result<Plan, Error> {

@@ -47,7 +47,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 const PIECES_PER_THREAD: usize = 4;
 
 /// A piece has at least this many times the work for which a thread is worthwhile, unless each thread
-/// has a single one.
+/// has only one piece.
 const SHARES_PER_PIECE: usize = 2;
 
 /// A piece is at least this many times as thick as the part that its neighbours compute too.
@@ -248,12 +248,13 @@ struct Cut {
 
 impl Cut {
     /// The division of passes of `depth` steps over tiles of up to `tile` rows, with this number of
-    /// outputs and without windows and frames. For a point an update reads `values` values.
+    /// outputs and without windows and frames. The update reads this number of `values` for each point.
     fn new(
         geometry: Geometry,
         depth: usize,
         tile: usize,
-        [outputs, values]: [usize; 2],
+        outputs: usize,
+        values: usize,
         limits: &Limits,
     ) -> Self {
         let [nx, rows, planes] = geometry.extents;
@@ -468,7 +469,7 @@ impl<T: Number, const INPUTS: usize> Passes<T, INPUTS> {
         U: PointUpdate<T, INPUTS, OUTPUTS>,
     {
         let values = all_values(&U::REACH, U::DIMENSIONS);
-        let cut = Cut::new(geometry, depth, tile, [OUTPUTS, values], &self.limits);
+        let cut = Cut::new(geometry, depth, tile, OUTPUTS, values, &self.limits);
         Cut {
             windows: windows_len::<T, U, INPUTS, OUTPUTS>(self.layout.extents[0] as usize),
             frames: self.frames::<U, OUTPUTS>(&cut),
@@ -938,8 +939,8 @@ fn wrapped(at: i32, n: usize) -> i32 {
 }
 
 impl<'a, T: Number, const INPUTS: usize> Level<'a, T, INPUTS> {
-    /// Row `j + dj` of plane `s + ds` of a field, both of which may be beyond the ends, and the
-    /// elements after it.
+    /// Row `j + dj` of plane `s + ds` of a field, with the elements after it. The row and the plane
+    /// may be beyond the ends.
     #[inline(always)]
     fn row(&self, field: usize, [j, s]: [i32; 2], [dj, ds]: [i32; 2]) -> &'a [T] {
         let Geometry {
@@ -978,8 +979,8 @@ impl<'a, T: Number, const INPUTS: usize> Level<'a, T, INPUTS> {
         }
     }
 
-    /// Copies rows of plane `s` of a field to a frame, from row `j + dj` on, which may be beyond the
-    /// end.
+    /// Copies rows of plane `s` of a field to a frame. The first is row `j + dj`. Rows may be beyond
+    /// the ends.
     #[inline(always)]
     fn copy_rows(&self, field: usize, [j, s]: [i32; 2], mut dj: i32, mut frame: &mut [T]) {
         let [nx, rows, _] = self.geometry.extents;
@@ -1558,7 +1559,7 @@ mod tests {
         check::<f64, 3, true>(&mut next, space, short, limits);
         for (by_rows, depth) in [(false, 1), (true, 8)] {
             let geometry = Geometry::new([4096, 4096, 1], &[Reach::star(1)], 2, by_rows);
-            let cut = Cut::new(geometry, depth, 64, [1, 5], &limits);
+            let cut = Cut::new(geometry, depth, 64, 1, 5, &limits);
             assert!(
                 cut.piece[0] * cut.piece[1] < 4096 || cut.threads == 1,
                 "{cut:?}"

@@ -861,18 +861,12 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Run<'_, '_, S, T, U, INPUTS> {
                 while v + 1 < pairs_end {
                     self.prefetch(values, first + v * lanes + AHEAD, &no_past);
                     let (now, next) = (self.packed(&vectors, v), self.packed(&vectors, v + 1));
-                    for (out, result) in out_vectors.iter_mut().zip(now) {
-                        out[v] = T::lanes(result);
-                    }
-                    for (out, result) in out_vectors.iter_mut().zip(next) {
-                        out[v + 1] = T::lanes(result);
-                    }
+                    put_vector::<S, T, OUTPUTS>(&mut out_vectors, v, now);
+                    put_vector::<S, T, OUTPUTS>(&mut out_vectors, v + 1, next);
                     v += 2;
                 }
                 if v < pairs_end {
-                    for (out, result) in out_vectors.iter_mut().zip(self.packed(&vectors, v)) {
-                        out[v] = T::lanes(result);
-                    }
+                    put_vector::<S, T, OUTPUTS>(&mut out_vectors, v, self.packed(&vectors, v));
                     v += 1;
                 }
             }
@@ -975,8 +969,8 @@ trait Values<T> {
     /// The values at the points' own places.
     fn row(&self, field: usize, dj: isize, ds: isize) -> &[T];
 
-    /// These values with those beside them along x, of which the furthest one before a point is at
-    /// its index.
+    /// The same with the values beside them along x. At a point's index is the furthest value
+    /// before it.
     fn wide(&self, field: usize, dj: isize, ds: isize) -> &[T];
 }
 
@@ -1085,7 +1079,19 @@ fn whole_lines<S: Simd, T: InVectors>(
     start..start + pairs * 2 * lanes::<S, T>()
 }
 
-/// Writes a vector to each output.
+/// Writes vector `v` of each output.
+#[inline(always)]
+fn put_vector<S: Simd, T: InVectors, const OUTPUTS: usize>(
+    out: &mut [&mut [T::Lanes<S>]; OUTPUTS],
+    v: usize,
+    results: [T::Vector<S>; OUTPUTS],
+) {
+    for (out, result) in out.iter_mut().zip(results) {
+        out[v] = T::lanes(result);
+    }
+}
+
+/// Writes a vector to each output, from element `at` on.
 #[inline(always)]
 fn put<S: Simd, T: InVectors, const OUTPUTS: usize>(
     out: &mut [&mut [T]; OUTPUTS],
