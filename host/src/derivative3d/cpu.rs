@@ -10,7 +10,7 @@ use super::operator::{Operator, Order};
 use super::tiles::{March, Tile, TilePart, for_each_tile};
 use crate::Shape3;
 use crate::axis::Axis;
-use crate::simd::{Formula, InVectors, Value, vectorised};
+use crate::simd::{Formula, InVectors, Value, fill, vectorised};
 use crate::streaming::Stores;
 use gpu_kernels::derivative3d::RADIUS;
 use std::array::from_fn;
@@ -33,6 +33,9 @@ const ROWS: usize = BEHIND + RADIUS;
 /// The same for the second stencil of a pair.
 const BEHIND_ALONG_Z: usize = ROWS + RADIUS;
 const BOTH: usize = BEHIND_ALONG_Z + RADIUS;
+
+/// The most points in all windows that are computed at a time.
+const WINDOWS: usize = 16 * WINDOW;
 
 /// The most points in the copy of short rows.
 const SHORT: usize = 16 * WINDOW;
@@ -210,7 +213,7 @@ fn along<T: Number>(
         Axis::Z => (March::AlongZ, stores),
     };
     let shape = stencil.shape;
-    for_each_tile(shape, planes, march, stores, [df], |tile, [out]| {
+    for_each_tile(shape, planes, march, stores, 1, [df], |tile, [out]| {
         stencil.tile::<Set>(f, tile, out);
     });
 }
@@ -225,6 +228,7 @@ fn operator<T: Number>(
     outputs: &mut [&mut [T]],
 ) {
     let (shape, march) = (x.shape, March::AlongZ);
+    let derivatives = operator.derivatives();
     match (operator, inputs, outputs) {
         (Operator::Gradient, [f], [gx, gy, gz]) => {
             let outputs = [&mut **gx, gy, gz];
@@ -233,6 +237,7 @@ fn operator<T: Number>(
                 planes,
                 march,
                 stores,
+                derivatives,
                 outputs,
                 |tile, [gx, gy, gz]| {
                     x.tile::<Set>(f, tile, gx);
@@ -242,39 +247,55 @@ fn operator<T: Number>(
             );
         }
         (Operator::Divergence, [u, v, w], [out]) => {
-            for_each_tile(shape, planes, march, stores, [out], |tile, [mut out]| {
-                x.tile::<Set>(u, tile, out.begin());
-                y.tile::<Added>(v, tile, out.begin());
-                z.tile::<Added>(w, tile, out);
-            });
+            for_each_tile(
+                shape,
+                planes,
+                march,
+                stores,
+                derivatives,
+                [out],
+                |tile, [mut out]| {
+                    x.tile::<Set>(u, tile, out.begin());
+                    y.tile::<Added>(v, tile, out.begin());
+                    z.tile::<Added>(w, tile, out);
+                },
+            );
         }
         (Operator::Laplacian, [f], [out]) => {
-            for_each_tile(shape, planes, march, stores, [out], |tile, [mut out]| {
-                x.tile::<Set>(f, tile, out.begin());
-                let [begin, end] = y.both_inside(z, tile);
-                let Range {
-                    start: first,
-                    end: last,
-                } = tile.rows;
-                let parts = [
-                    (first..begin, false),
-                    (begin..end, true),
-                    (end..last, false),
-                ];
-                for (rows, both) in parts {
-                    let part;
-                    (part, out) = out.split_at(rows.len() * shape.nx);
-                    let tile = Tile { rows, ..*tile };
-                    match (part, both) {
-                        _ if tile.rows.is_empty() => {}
-                        (part, true) => y.both(z, f, &tile, part),
-                        (mut part, false) => {
-                            y.tile::<Added>(f, &tile, part.begin());
-                            z.tile::<Added>(f, &tile, part);
+            for_each_tile(
+                shape,
+                planes,
+                march,
+                stores,
+                derivatives,
+                [out],
+                |tile, [mut out]| {
+                    x.tile::<Set>(f, tile, out.begin());
+                    let [begin, end] = y.both_inside(z, tile);
+                    let Range {
+                        start: first,
+                        end: last,
+                    } = tile.rows;
+                    let parts = [
+                        (first..begin, false),
+                        (begin..end, true),
+                        (end..last, false),
+                    ];
+                    for (rows, both) in parts {
+                        let part;
+                        (part, out) = out.split_at(rows.len() * shape.nx);
+                        let tile = Tile { rows, ..*tile };
+                        match (part, both) {
+                            _ if tile.rows.is_empty() => {}
+                            (part, true) => y.both(z, f, &tile, part),
+                            (mut part, false) => {
+                                y.tile::<Added>(f, &tile, part.begin());
+                                z.tile::<Added>(f, &tile, part);
+                            }
                         }
                     }
-                }
-            });
+                },
+            );
         }
         (Operator::Curl, [u, v, w], [cx, cy, cz]) => {
             let outputs = [&mut **cx, cy, cz];
@@ -283,6 +304,7 @@ fn operator<T: Number>(
                 planes,
                 march,
                 stores,
+                derivatives,
                 outputs,
                 |tile, [mut cx, mut cy, mut cz]| {
                     y.tile::<Set>(w, tile, cx.begin());
@@ -534,12 +556,7 @@ impl<T: Number> Stencil<'_, T> {
     ) where
         T: 'f,
     {
-        let rows: [_; ROWS] = from_fn(|row| match row {
-            // A shorter stencil does not use the outer rows.
-            AHEAD..BEHIND if row - AHEAD < R => at((row - AHEAD) as isize + 1),
-            BEHIND..ROWS if row - BEHIND < R => at(-((row - BEHIND) as isize) - 1),
-            _ => at(0),
-        });
+        let rows = rows_of::<_, R>(at);
         let weights = from_fn(|m| self.weights[m]);
         match self.order {
             Order::First => out.fill(rows, &Central::<T, P, R, false>::of(weights)),
@@ -577,6 +594,18 @@ impl<T: Number> Stencil<'_, T> {
             Order::Second => unreachable!("{NO_SECOND}"),
         }
     }
+}
+
+/// The rows of a central stencil with `R` points on either side, of which `at(m)` is the row `m`
+/// ahead.
+#[inline(always)]
+fn rows_of<'f, T, const R: usize>(at: impl Fn(isize) -> &'f [T]) -> [&'f [T]; ROWS] {
+    from_fn(|row| match row {
+        // A shorter stencil does not use the outer rows.
+        AHEAD..BEHIND if row - AHEAD < R => at((row - AHEAD) as isize + 1),
+        BEHIND..ROWS if row - BEHIND < R => at(-((row - BEHIND) as isize) - 1),
+        _ => at(0),
+    })
 }
 
 // These loops are functions, not closures: the types of their arguments tell the compiler that they
@@ -707,6 +736,40 @@ fn row_ends<T: Number, P: Put, const R: usize, const SECOND: bool>(
 ) {
     let n = stencil.shape.nx;
     let weights: [T; R] = from_fn(|m| stencil.weights[m]);
+    // The value at point `m`, counted from 0, beyond the first or the last end of the row `f`.
+    let beyond = |f: &[T], end: usize, m: usize| match &stencil.beyond {
+        Beyond::Value(value) => *value,
+        Beyond::Points(points) => f[points[end][m]],
+        Beyond::Nothing { .. } => unreachable!("one-sided stencils stay inside"),
+    };
+    if n >= 2 * R && !matches!(stencil.beyond, Beyond::Nothing { .. }) {
+        let weights = Central::<T, P, R, SECOND>::of(weights);
+        let mut windows = [T::ZERO; WINDOWS];
+        let mut sums = [T::ZERO; WINDOWS];
+        let rows = WINDOWS / (6 * R);
+        for (f, out) in f.chunks(rows * n).zip(out.chunks_mut(rows * n)) {
+            let mut len = 0;
+            for (f, windows) in f.chunks_exact(n).zip(windows.chunks_exact_mut(6 * R)) {
+                let (first, last) = windows.split_at_mut(3 * R);
+                for m in 0..R {
+                    first[R - 1 - m] = beyond(f, 0, m);
+                    last[2 * R + m] = beyond(f, 1, m);
+                }
+                first[R..].copy_from_slice(&f[..2 * R]);
+                last[..2 * R].copy_from_slice(&f[n - 2 * R..]);
+                len += 6 * R;
+            }
+            // All windows are one line. The sums between them are of no use.
+            let sums = &mut sums[..len - 2 * R];
+            let at = |m: isize| &windows[R.wrapping_add_signed(m)..][..len - 2 * R];
+            fill(sums, rows_of::<_, R>(at), &weights);
+            for (out, sums) in out.chunks_exact_mut(n).zip(sums.chunks(6 * R)) {
+                out[..R].copy_from_slice(&sums[..R]);
+                out[n - R..].copy_from_slice(&sums[3 * R..][..R]);
+            }
+        }
+        return;
+    }
     // A very short row has fewer points.
     let points = R.min(n);
     for (f, out) in f.chunks_exact(n).zip(out.chunks_exact_mut(n)) {
@@ -726,35 +789,14 @@ fn row_ends<T: Number, P: Put, const R: usize, const SECOND: bool>(
             }
             continue;
         }
-        // The value at point `m`, counted from 0, beyond the first or the last end.
-        let beyond = |end: usize, m: usize| match &stencil.beyond {
-            Beyond::Value(value) => *value,
-            Beyond::Points(points) => f[points[end][m]],
-            Beyond::Nothing { .. } => unreachable!("one-sided stencils stay inside"),
-        };
         // The window begins `R` points before the first point it computes.
         let mut window = [T::ZERO; WINDOW];
-        // Except in very short rows, the windows have constant lengths; with variable lengths these
-        // few points would take as long as many others.
-        if n >= 2 * R {
-            for m in 0..R {
-                window[R - 1 - m] = beyond(0, m);
-            }
-            window[R..3 * R].copy_from_slice(&f[..2 * R]);
-            window_sums::<T, P, R, SECOND>(weights, &window, &mut out[..R]);
-            window[..2 * R].copy_from_slice(&f[n - 2 * R..]);
-            for m in 0..R {
-                window[2 * R + m] = beyond(1, m);
-            }
-            window_sums::<T, P, R, SECOND>(weights, &window, &mut out[n - R..]);
-            continue;
-        }
         for first in [0, n - points] {
             for (q, point) in window[..points + 2 * R].iter_mut().enumerate() {
                 *point = match (first + q).checked_sub(R) {
-                    None => beyond(0, R - 1 - first - q),
+                    None => beyond(f, 0, R - 1 - first - q),
                     Some(q) if q < n => f[q],
-                    Some(q) => beyond(1, q - n),
+                    Some(q) => beyond(f, 1, q - n),
                 };
             }
             window_sums::<T, P, R, SECOND>(weights, &window, &mut out[first..][..points]);

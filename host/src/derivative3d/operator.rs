@@ -55,6 +55,15 @@ impl Operator {
         }
     }
 
+    /// The number of derivatives that it takes at each point.
+    pub(super) const fn derivatives(self) -> usize {
+        match self {
+            Self::Derivative(_) | Self::SecondDerivative(_) => 1,
+            Self::Gradient | Self::Divergence | Self::Laplacian => 3,
+            Self::Curl => 6,
+        }
+    }
+
     /// The order of its derivatives.
     pub(super) const fn order(self) -> Order {
         match self {

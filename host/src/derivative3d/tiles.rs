@@ -22,11 +22,11 @@ const MAX_DRAFT_BYTES: usize = 1 << 20;
 /// Tasks for each thread: enough that no thread waits long for the last task.
 const TASKS_PER_THREAD: usize = 16;
 
-/// The fewest bytes of results that form a task.
+/// The fewest bytes of derivatives that form a task.
 const TASK_BYTES: usize = 16 << 10;
 
-/// The fewest bytes of results per thread for which it is worth waking another thread.
-const SHARE_BYTES: usize = 32 << 10;
+/// The fewest bytes of derivatives per thread for which it is worth waking another thread.
+const SHARE_BYTES: usize = 24 << 10;
 
 /// A field of up to this size fits in a second-level cache together with its results, so the order
 /// of tiles does not matter.
@@ -165,7 +165,8 @@ impl Deal {
         }
     }
 
-    /// The same tiles, divided into tasks for `threads` threads, which write `bytes` bytes in all.
+    /// The same tiles, divided into tasks for `threads` threads, which compute `bytes` bytes of
+    /// derivatives in all.
     fn for_threads(self, march: March, threads: usize, bytes: usize) -> Self {
         let Shape3 { ny, nz, .. } = self.shape;
         let tasks = (TASKS_PER_THREAD * threads).min(bytes / TASK_BYTES);
@@ -178,7 +179,8 @@ impl Deal {
             ),
             March::AlongZ => {
                 let columns = ny.div_ceil(tile_rows);
-                (tile_rows, nz.div_ceil(tasks.div_ceil(columns)))
+                let bands = threads::full_bands(threads, tasks.div_ceil(columns), columns);
+                (tile_rows, nz.div_ceil(bands))
             }
         };
         let slab = if rows >= ny { planes } else { 1 };
@@ -248,21 +250,22 @@ impl<T: InVectors, const N: usize> Drafts<T, N> {
 
 /// Calls `work` for all tiles of `planes` in fields of `shape`, on all threads, with the tile's
 /// points of each output. The outputs consist of `planes`. `work` must write all points that it
-/// gets.
+/// gets; it computes `derivatives` derivatives at each point.
 pub(super) fn for_each_tile<'out, T: InVectors, const N: usize>(
     shape: Shape3,
     planes: Range<usize>,
     march: March,
     stores: Stores,
+    derivatives: usize,
     mut outputs: [&'out mut [T]; N],
     work: impl Fn(&Tile, [TilePart<'_, 'out, T>; N]) + Sync,
 ) {
     let bytes = shape.nx * shape.ny * planes.len() * size_of::<T>();
     let one = Deal::one::<T>(shape, planes, stores);
-    let written = bytes.saturating_mul(N);
-    let threads = threads::worth(written, SHARE_BYTES);
+    let computed = bytes.saturating_mul(derivatives);
+    let threads = threads::worth(computed, SHARE_BYTES);
     if threads > 1 || bytes > SMALL_BYTES {
-        let deal = one.for_threads(march, threads, written);
+        let deal = one.for_threads(march, threads, computed);
         if let Ok(tasks) = deal.tasks(&mut outputs) {
             threads::share(threads, tasks.len(), |mine| {
                 let mut drafts = Drafts::new(&deal);
@@ -366,6 +369,7 @@ mod tests {
                     0..nz,
                     march,
                     stores,
+                    2,
                     outputs,
                     |tile, [mut a, mut b]| {
                         assert!(tile.rows.len() <= rows_per_tile(nx, size_of::<f64>()));
