@@ -1007,9 +1007,9 @@ impl<'a, T: Number, const INPUTS: usize> Level<'a, T, INPUTS> {
     }
 
     /// The number of rows from `j` to `end` that are consecutive, together with all rows from which
-    /// they are computed; at least one.
+    /// they are computed; `None` if not even those of row `j` are.
     #[inline(always)]
-    fn together(&self, j: i32, s: i32, end: i32) -> usize {
+    fn together(&self, j: i32, s: i32, end: i32) -> Option<usize> {
         let Geometry {
             extents: [_, rows, _],
             radii: [radius, _],
@@ -1017,10 +1017,10 @@ impl<'a, T: Number, const INPUTS: usize> Level<'a, T, INPUTS> {
         } = *self.geometry;
         let row = wrapped(j, rows) as usize;
         if row < radius || row + radius >= rows || !self.has_own_rows(s) {
-            return 1;
+            return None;
         }
         let inner = rows - radius - row;
-        inner.min((end - j) as usize)
+        Some(inner.min((end - j) as usize))
     }
 }
 
@@ -1065,32 +1065,40 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Plane<'_, S, T, U, INPUTS> {
             }
         }
         let mut found = Rows::new();
+        // The number of rows before, if these rows follow them in all fields.
+        let mut before = None;
         let mut j = rows.start;
         while j < rows.end {
             let end = rows
                 .end
                 .min(j + most_rows::<T, U, INPUTS, OUTPUTS>(nx) as i32);
-            let count = match is_framed {
-                true => (end - j) as usize,
+            let together = match is_framed {
+                true => Some((end - j) as usize),
                 false => level.together(j, *plane, end),
             };
-            found.find(
-                &U::REACH,
-                U::DIMENSIONS,
-                #[inline(always)]
-                |field, [dj, ds]| {
-                    if overwritten::<T, U, INPUTS, OUTPUTS>(field).is_some() {
-                        return &[];
-                    }
-                    let offset = if by_rows { [ds, 0] } else { [dj, ds] };
-                    match (framed_fields[field], offset) {
-                        (Some((radius, frame)), [dj, 0]) => {
-                            &frame[(j - rows.start + radius + dj) as usize * nx..]
+            if let (Some(count), Some(_)) = (before, together) {
+                found.advance(&U::REACH, U::DIMENSIONS, count * nx);
+            } else {
+                found.find(
+                    &U::REACH,
+                    U::DIMENSIONS,
+                    #[inline(always)]
+                    |field, [dj, ds]| {
+                        if overwritten::<T, U, INPUTS, OUTPUTS>(field).is_some() {
+                            return &[];
                         }
-                        _ => level.row(field, [j, *plane], offset),
-                    }
-                },
-            );
+                        let offset = if by_rows { [ds, 0] } else { [dj, ds] };
+                        match (framed_fields[field], offset) {
+                            (Some((radius, frame)), [dj, 0]) => {
+                                &frame[(j - rows.start + radius + dj) as usize * nx..]
+                            }
+                            _ => level.row(field, [j, *plane], offset),
+                        }
+                    },
+                );
+            }
+            before = together;
+            let count = together.unwrap_or(1);
             let now = out.each_mut().map(|out| {
                 let (now, later) = take(out).split_at_mut(count * nx);
                 *out = later;

@@ -303,19 +303,49 @@ impl<'r, T: Number, const INPUTS: usize> Rows<'r, T, INPUTS> {
         dimensions: usize,
         row: impl Fn(usize, [i32; 2]) -> &'r [T],
     ) {
+        self.each(
+            reach,
+            dimensions,
+            #[inline(always)]
+            |found, field, offset| *found = row(field, offset),
+        );
+    }
+
+    /// Goes on to the rows that begin `elements` after these in memory.
+    #[inline(always)]
+    pub(super) fn advance(&mut self, reach: &[Reach; INPUTS], dimensions: usize, elements: usize) {
+        self.each(
+            reach,
+            dimensions,
+            #[inline(always)]
+            |found, _, _| *found = found.get(elements..).unwrap_or_default(),
+        );
+    }
+
+    /// Changes each row that is read, given its field and its offset.
+    #[inline(always)]
+    fn each(
+        &mut self,
+        reach: &[Reach; INPUTS],
+        dimensions: usize,
+        change: impl Fn(&mut &'r [T], usize, [i32; 2]),
+    ) {
         for (field, reach) in reach.iter().enumerate() {
             let [_, within, across] = radii(*reach, dimensions).map(|radius| radius as i32);
             for ds in -across..=across {
-                self.across[field][(MAX_RADIUS as i32 + ds) as usize] = row(field, [0, ds]);
+                let found = &mut self.across[field][(MAX_RADIUS as i32 + ds) as usize];
+                change(found, field, [0, ds]);
             }
             for dj in -within..=within {
                 if dj != 0 {
-                    self.within[field][(MAX_RADIUS as i32 + dj) as usize] = row(field, [dj, 0]);
+                    let found = &mut self.within[field][(MAX_RADIUS as i32 + dj) as usize];
+                    change(found, field, [dj, 0]);
                 }
                 if reach.is_box() {
                     for ds in -across..=across {
-                        self.off[field][(MAX_BOX as i32 + dj) as usize]
-                            [(MAX_BOX as i32 + ds) as usize] = row(field, [dj, ds]);
+                        let found = &mut self.off[field][(MAX_BOX as i32 + dj) as usize]
+                            [(MAX_BOX as i32 + ds) as usize];
+                        change(found, field, [dj, ds]);
                     }
                 }
             }
