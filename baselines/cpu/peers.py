@@ -12,8 +12,9 @@ Peers are called before they are timed, and each result is compared with NumPy's
 more than 20 times as long as Halo is timed once. RAYON_NUM_THREADS sets the number of threads of all
 of them.
 
-Stencils of the peers compute inner points only, or take zeros beyond the ends, where that is less
-work than Halo's boundaries. Iterations and steps go on from call to call.
+Fields in space have a margin of points beyond their ends. Steps of heat and waves fill it again for
+the next step, as Halo's boundaries demand: insulated walls and a periodic box. For gradients and
+Laplacians it has zeros. Iterations and steps go on from call to call.
 """
 
 import argparse
@@ -183,20 +184,35 @@ def plate(count):
     return peers
 
 
-def steps(equation, count, first=0):
+def steps(equations, count, first=0):
     """Calls of an operator that takes `count` steps."""
-    apply = devito.Operator(equation)
+    apply = devito.Operator(equations)
     return lambda: apply.apply(time_m=first, time_M=first + count - 1)
 
 
 # Fields in space
 
 
-def padded(shape, dtype, margin):
-    """A random field with zeros beyond its ends."""
-    field = np.zeros([n + 2 * margin for n in shape], dtype)
-    field[(slice(margin, -margin),) * 3] = random(shape, dtype)
-    return field
+def padded(size, dtype, margin, mode):
+    """A random field of `size`³ points in the middle of a larger one. `mode` is that of np.pad."""
+    return np.pad(random((size,) * 3, dtype), margin, mode)
+
+
+def fill_margin(field, margin, mode):
+    """Fills the points beyond the ends."""
+    inner = (slice(margin, -margin),) * 3
+    field[:] = np.pad(field[inner], margin, mode)
+
+
+def devito_margin(u, beyond):
+    """Equations for the points beyond the ends of each axis in the next step. `beyond(n)` has pairs
+    of indices on an axis of n points: one beyond an end, and the one with its value."""
+    dimensions = u.grid.dimensions
+    for axis, n in enumerate(u.grid.shape):
+        for to, source in beyond(n):
+            at = [list(dimensions) for _ in range(2)]
+            at[0][axis], at[1][axis] = to, source
+            yield devito.Eq(*(u[(u.grid.stepping_dim + 1, *place)] for place in at))
 
 
 def shifted(field, margin, axis, by):
@@ -212,9 +228,10 @@ RATIOS = (0.1, 0.11, 0.12)
 
 def numba_heat(a, b, rz, ry, rx):
     two = a.dtype.type(2)
-    for k in numba.prange(1, a.shape[0] - 1):
-        for j in range(1, a.shape[1] - 1):
-            for i in range(1, a.shape[2] - 1):
+    nz, ny, nx = a.shape
+    for k in numba.prange(1, nz - 1):
+        for j in range(1, ny - 1):
+            for i in range(1, nx - 1):
                 twice = two * a[k, j, i]
                 b[k, j, i] = (
                     a[k, j, i]
@@ -222,15 +239,23 @@ def numba_heat(a, b, rz, ry, rx):
                     + ry * ((a[k, j - 1, i] + a[k, j + 1, i]) - twice)
                     + rz * ((a[k - 1, j, i] + a[k + 1, j, i]) - twice)
                 )
+            b[k, j, 0] = b[k, j, 1]
+            b[k, j, nx - 1] = b[k, j, nx - 2]
+        for i in range(nx):
+            b[k, 0, i] = b[k, 1, i]
+            b[k, ny - 1, i] = b[k, ny - 2, i]
+        if k == 1:
+            b[0] = b[1]
+        if k == nz - 2:
+            b[nz - 1] = b[nz - 2]
 
 
 def heat(count):
-    """`count` steps of heat in space with seven points."""
+    """`count` steps of heat in space with seven points, between insulated walls."""
 
     def peers(size, dtype):
-        shape = (size,) * 3
         ratios = [dtype(ratio) for ratio in RATIOS]
-        initial = padded(shape, dtype, 1)
+        initial = padded(size, dtype, 1, "edge")
         fields = [initial.copy(), initial.copy()]
         inner = (slice(1, -1),) * 3
 
@@ -244,6 +269,7 @@ def heat(count):
             for axis, ratio in enumerate(ratios):
                 total += ratio * ((shifted(a, 1, axis, -1) + shifted(a, 1, axis, 1)) - 2 * here)
             b[inner] = total
+            fill_margin(b, 1, "edge")
 
         yield Peer("NumPy", repeated(fields, in_numpy, count), start, lambda: fields[0][inner])
         if numba:
@@ -251,14 +277,15 @@ def heat(count):
             call = repeated(fields, lambda a, b: step(a, b, *ratios), count)
             yield Peer("numba", call, start, lambda: fields[0][inner])
         if devito:
-            grid = devito.Grid(shape=shape, extent=(size - 1,) * 3, dtype=dtype)
+            grid = devito.Grid(shape=(size,) * 3, extent=(size - 1,) * 3, dtype=dtype)
             u = devito.TimeFunction(name="u", grid=grid, space_order=2)
             terms = sum(r * d for r, d in zip(RATIOS, (u.dx2, u.dy2, u.dz2)))
 
             def restart():
-                u.data[:] = initial[inner]
+                u.data_with_halo[:] = np.pad(initial[inner], u.space_order, "edge")
 
-            call = steps(devito.Eq(u.forward, u + terms), count)
+            margin = devito_margin(u, lambda n: [(-1, 0), (n, n - 1)])
+            call = steps([devito.Eq(u.forward, u + terms), *margin], count)
             yield Peer("Devito", call, restart, lambda: u.data[count % 2])
 
     return peers
@@ -311,23 +338,35 @@ def sums_in_numpy(f, dtype):
 
 
 def numba_waves(past, now, speed, weights):
-    for c in numba.prange(speed.shape[0]):
+    nz, ny, nx = speed.shape
+    for c in numba.prange(nz):
         k = c + RADIUS
-        for b in range(speed.shape[1]):
+        for b in range(ny):
             j = b + RADIUS
-            for a in range(speed.shape[2]):
+            for a in range(nx):
                 i = a + RADIUS
                 sum = sum_of_seconds(now, weights, k, j, i)
                 past[k, j, i] = (2 * now[k, j, i] - past[k, j, i]) + speed[c, b, a] * sum
+            for m in range(RADIUS):
+                past[k, j, m] = past[k, j, nx + m]
+                past[k, j, nx + RADIUS + m] = past[k, j, RADIUS + m]
+        for m in range(RADIUS):
+            for i in range(nx + 2 * RADIUS):
+                past[k, m, i] = past[k, ny + m, i]
+                past[k, ny + RADIUS + m, i] = past[k, RADIUS + m, i]
+        if c < RADIUS:
+            past[k + nz] = past[k]
+        if c >= nz - RADIUS:
+            past[k - nz] = past[k]
 
 
 def waves(count):
-    """`count` steps of waves, of 8th order in space."""
+    """`count` steps of waves in a periodic box, of 8th order in space."""
     courant = 0.1
 
     def peers(size, dtype):
         shape = (size,) * 3
-        initial = padded(shape, dtype, RADIUS)
+        initial = padded(size, dtype, RADIUS, "wrap")
         fields = [initial.copy(), initial.copy()]
         speed = np.full(shape, courant, dtype)
         inner = (slice(RADIUS, -RADIUS),) * 3
@@ -338,6 +377,7 @@ def waves(count):
 
         def in_numpy(past, now):
             past[inner] = (2 * now[inner] - past[inner]) + speed * sums_in_numpy(now, dtype)
+            fill_margin(past, RADIUS, "wrap")
 
         yield Peer("NumPy", repeated(fields, in_numpy, count), start, lambda: fields[1][inner])
         if numba:
@@ -351,10 +391,13 @@ def waves(count):
             c2 = devito.Function(name="c2", grid=grid)
             c2.data[:] = courant
             equation = devito.Eq(u.forward, 2 * u - u.backward + c2 * u.laplace)
-            call = steps(equation, count, first=1)
+            beyond = lambda n: [
+                pair for m in range(RADIUS) for pair in [(-1 - m, n - 1 - m), (n + m, m)]
+            ]
+            call = steps([equation, *devito_margin(u, beyond)], count, first=1)
 
             def restart():
-                u.data[:] = initial[inner]
+                u.data_with_halo[:] = np.pad(initial[inner], u.space_order, "wrap")
 
             yield Peer("Devito", call, restart, lambda: u.data[(count + 1) % 3])
 
@@ -389,7 +432,7 @@ def numba_gradient(f, out, weights):
 
 def gradient(size, dtype):
     """All points, with zero beyond the ends."""
-    f = padded((size,) * 3, dtype, RADIUS)
+    f = padded(size, dtype, RADIUS, "constant")
     out = np.zeros((3,) + f.shape, dtype)
     inner = (slice(RADIUS, -RADIUS),) * 3
     result = lambda: out[(slice(None),) + inner]
@@ -430,7 +473,7 @@ def numba_laplacian(f, out, weights):
 
 def laplacian(size, dtype):
     """All points, with zero beyond the ends."""
-    f = padded((size,) * 3, dtype, RADIUS)
+    f = padded(size, dtype, RADIUS, "constant")
     out = np.zeros(f.shape, dtype)
     inner = (slice(RADIUS, -RADIUS),) * 3
 
