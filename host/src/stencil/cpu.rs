@@ -90,6 +90,8 @@ pub(super) struct Limits {
     narrow_tile_bytes: usize,
     /// The most bytes of the frames of a plane.
     frames_bytes: usize,
+    /// Fields of more bytes, old and new ones together, do not stay in the last-level cache.
+    cached_bytes: usize,
     /// The number of values that are read, in all steps, for which another thread is worthwhile.
     values_per_thread: usize,
     /// The stores for rows of this many points, and for inputs and outputs of this many bytes.
@@ -109,6 +111,8 @@ impl Default for Limits {
             tile_bytes: second_cache().max(last_cache_per_core() / 2) / 2,
             narrow_tile_bytes: second_cache() / 2,
             frames_bytes: FRAMES_BYTES,
+            // A quarter of the cache is left to other programs.
+            cached_bytes: last_cache() / 4 * 3,
             values_per_thread: 1 << 16,
             stores,
         }
@@ -1064,6 +1068,7 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Plane<'_, S, T, U, INPUTS> {
                 frames = others;
             }
         }
+        let is_far = level.passes.bytes(INPUTS + OUTPUTS) > level.passes.limits.cached_bytes;
         let mut found = Rows::new();
         // The number of rows before, if these rows follow them in all fields.
         let mut before = None;
@@ -1109,6 +1114,7 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Plane<'_, S, T, U, INPUTS> {
                 update: self.update,
                 layout: &level.passes.layout,
                 rows: &found,
+                is_far,
             };
             run.compute(now, windows, stream);
             j += count as i32;
@@ -1312,6 +1318,7 @@ mod tests {
                 tile_bytes: below(20 << 10),
                 narrow_tile_bytes: below(10 << 10),
                 frames_bytes: below(40 << 10),
+                cached_bytes: [0, usize::MAX][below(2)],
                 // All threads, or a single one: then passes over small fields take several steps
                 // too.
                 values_per_thread: [1 << 12, 1 << 25, 1 << 25][below(3)],

@@ -375,6 +375,8 @@ pub(super) struct Run<'s, 'r, S, T, U, const INPUTS: usize> {
     pub(super) layout: &'s Layout<T, INPUTS>,
     /// The rows that the first row reads, each followed by those of the later rows.
     pub(super) rows: &'s Rows<'r, T, INPUTS>,
+    /// Whether the fields are farther away than the last-level cache.
+    pub(super) is_far: bool,
 }
 
 impl<S: Simd, T: Number, U, const INPUTS: usize> Run<'_, '_, S, T, U, INPUTS> {
@@ -814,14 +816,20 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Run<'_, '_, S, T, U, INPUTS> {
         } else {
             let mut i = begin;
             while i < end {
-                for out in &*out {
-                    prefetch_next_page(out, first + i);
+                // Updates with windows read many rows from the second-level cache, and would wait for
+                // prefetches from the last-level cache.
+                if self.is_far {
+                    for out in &*out {
+                        prefetch_next_page(out, first + i);
+                    }
+                    self.prefetch_page(values, first + i);
                 }
-                self.prefetch_page(values, first + i);
                 let page_end = end.min(i + elements_per_prefetch::<T>());
                 while i < page_end {
                     let next = i + lanes;
-                    self.prefetch(values, first + i + AHEAD, out);
+                    if self.is_far {
+                        self.prefetch(values, first + i + AHEAD, out);
+                    }
                     let results = self.vector(values, [first + i, first_x + i], out);
                     let results_next = self.vector(values, [first + next, first_x + next], out);
                     put::<S, T, OUTPUTS>(out, first + i, results);
