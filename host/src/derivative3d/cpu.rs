@@ -7,7 +7,7 @@
 #![forbid(unsafe_code)]
 
 use super::operator::{Operator, Order};
-use super::tiles::{March, Tile, TilePart, for_each_tile};
+use super::tiles::{March, Tile, TilePart, Tiles};
 use crate::Shape3;
 use crate::axis::Axis;
 use crate::simd::{Formula, InVectors, Value, fill, vectorised};
@@ -212,10 +212,14 @@ fn along<T: Number>(
         Axis::Y => (March::OverPlanes, stores),
         Axis::Z => (March::AlongZ, stores),
     };
-    let shape = stencil.shape;
-    for_each_tile(shape, planes, march, stores, 1, [df], |tile, [out]| {
-        stencil.tile::<Set>(f, tile, out);
-    });
+    let tiles = Tiles {
+        shape: stencil.shape,
+        planes,
+        march,
+        stores,
+        derivatives: 1,
+    };
+    tiles.for_each([df], |tile, [out]| stencil.tile::<Set>(f, tile, out));
 }
 
 /// As [`Port::operator`].
@@ -227,96 +231,69 @@ fn operator<T: Number>(
     inputs: &[&[T]],
     outputs: &mut [&mut [T]],
 ) {
-    let (shape, march) = (x.shape, March::AlongZ);
-    let derivatives = operator.derivatives();
+    let tiles = Tiles {
+        shape: x.shape,
+        planes,
+        march: March::AlongZ,
+        stores,
+        derivatives: operator.derivatives(),
+    };
     match (operator, inputs, outputs) {
         (Operator::Gradient, [f], [gx, gy, gz]) => {
             let outputs = [&mut **gx, gy, gz];
-            for_each_tile(
-                shape,
-                planes,
-                march,
-                stores,
-                derivatives,
-                outputs,
-                |tile, [gx, gy, gz]| {
-                    x.tile::<Set>(f, tile, gx);
-                    y.tile::<Set>(f, tile, gy);
-                    z.tile::<Set>(f, tile, gz);
-                },
-            );
+            tiles.for_each(outputs, |tile, [gx, gy, gz]| {
+                x.tile::<Set>(f, tile, gx);
+                y.tile::<Set>(f, tile, gy);
+                z.tile::<Set>(f, tile, gz);
+            });
         }
         (Operator::Divergence, [u, v, w], [out]) => {
-            for_each_tile(
-                shape,
-                planes,
-                march,
-                stores,
-                derivatives,
-                [out],
-                |tile, [mut out]| {
-                    x.tile::<Set>(u, tile, out.begin());
-                    y.tile::<Added>(v, tile, out.begin());
-                    z.tile::<Added>(w, tile, out);
-                },
-            );
+            tiles.for_each([out], |tile, [mut out]| {
+                x.tile::<Set>(u, tile, out.begin());
+                y.tile::<Added>(v, tile, out.begin());
+                z.tile::<Added>(w, tile, out);
+            });
         }
         (Operator::Laplacian, [f], [out]) => {
-            for_each_tile(
-                shape,
-                planes,
-                march,
-                stores,
-                derivatives,
-                [out],
-                |tile, [mut out]| {
-                    x.tile::<Set>(f, tile, out.begin());
-                    let [begin, end] = y.both_inside(z, tile);
-                    let Range {
-                        start: first,
-                        end: last,
-                    } = tile.rows;
-                    let parts = [
-                        (first..begin, false),
-                        (begin..end, true),
-                        (end..last, false),
-                    ];
-                    for (rows, both) in parts {
-                        let part;
-                        (part, out) = out.split_at(rows.len() * shape.nx);
-                        let tile = Tile { rows, ..*tile };
-                        match (part, both) {
-                            _ if tile.rows.is_empty() => {}
-                            (part, true) => y.both(z, f, &tile, part),
-                            (mut part, false) => {
-                                y.tile::<Added>(f, &tile, part.begin());
-                                z.tile::<Added>(f, &tile, part);
-                            }
+            tiles.for_each([out], |tile, [mut out]| {
+                x.tile::<Set>(f, tile, out.begin());
+                let [begin, end] = y.both_inside(z, tile);
+                let Range {
+                    start: first,
+                    end: last,
+                } = tile.rows;
+                let parts = [
+                    (first..begin, false),
+                    (begin..end, true),
+                    (end..last, false),
+                ];
+                for (rows, both) in parts {
+                    let part;
+                    (part, out) = out.split_at(rows.len() * x.shape.nx);
+                    let tile = Tile { rows, ..*tile };
+                    match (part, both) {
+                        _ if tile.rows.is_empty() => {}
+                        (part, true) => y.both(z, f, &tile, part),
+                        (mut part, false) => {
+                            y.tile::<Added>(f, &tile, part.begin());
+                            z.tile::<Added>(f, &tile, part);
                         }
                     }
-                },
-            );
+                }
+            });
         }
         (Operator::Curl, [u, v, w], [cx, cy, cz]) => {
             let outputs = [&mut **cx, cy, cz];
-            for_each_tile(
-                shape,
-                planes,
-                march,
-                stores,
-                derivatives,
-                outputs,
-                |tile, [mut cx, mut cy, mut cz]| {
-                    y.tile::<Set>(w, tile, cx.begin());
-                    z.tile::<Subtracted>(v, tile, cx);
-                    // Along x a tile is computed as one line, and the ends of its rows are stored
-                    // twice, so x must come first.
-                    x.tile::<Negated>(w, tile, cy.begin());
-                    z.tile::<Added>(u, tile, cy);
-                    x.tile::<Set>(v, tile, cz.begin());
-                    y.tile::<Subtracted>(u, tile, cz);
-                },
-            );
+            tiles.for_each(outputs, |tile, [mut cx, mut cy, mut cz]| {
+                y.tile::<Set>(w, tile, cx.begin());
+                z.tile::<Subtracted>(v, tile, cx);
+                // Along x a tile is computed as one line, and the ends of its rows are stored
+                // twice, so x must come first.
+                x.tile::<Negated>(w, tile, cy.begin());
+                z.tile::<Added>(u, tile, cy);
+                x.tile::<Set>(v, tile, cz.begin());
+                y.tile::<Subtracted>(u, tile, cz);
+            });
         }
         _ => unreachable!("as many fields as the operator has"),
     }
@@ -743,6 +720,9 @@ fn row_ends<T: Number, P: Put, const R: usize, const SECOND: bool>(
         Beyond::Nothing { .. } => unreachable!("one-sided stencils stay inside"),
     };
     if n >= 2 * R && !matches!(stencil.beyond, Beyond::Nothing { .. }) {
+        // Each row has two windows: one from `R` points before its first point on, and one up to `R`
+        // points after its last. Several rows are computed together, because a window's stores reach
+        // the cache some time later.
         let weights = Central::<T, P, R, SECOND>::of(weights);
         let mut windows = [T::ZERO; WINDOWS];
         let mut sums = [T::ZERO; WINDOWS];

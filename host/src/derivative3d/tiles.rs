@@ -248,39 +248,54 @@ impl<T: InVectors, const N: usize> Drafts<T, N> {
     }
 }
 
-/// Calls `work` for all tiles of `planes` in fields of `shape`, on all threads, with the tile's
-/// points of each output. The outputs consist of `planes`. `work` must write all points that it
-/// gets; it computes `derivatives` derivatives at each point.
-pub(super) fn for_each_tile<'out, T: InVectors, const N: usize>(
-    shape: Shape3,
-    planes: Range<usize>,
-    march: March,
-    stores: Stores,
-    derivatives: usize,
-    mut outputs: [&'out mut [T]; N],
-    work: impl Fn(&Tile, [TilePart<'_, 'out, T>; N]) + Sync,
-) {
-    let bytes = shape.nx * shape.ny * planes.len() * size_of::<T>();
-    let one = Deal::one::<T>(shape, planes, stores);
-    let computed = bytes.saturating_mul(derivatives);
-    let threads = threads::worth(computed, SHARE_BYTES);
-    if threads > 1 || bytes > SMALL_BYTES {
-        let deal = one.for_threads(march, threads, computed);
-        if let Ok(tasks) = deal.tasks(&mut outputs) {
-            threads::share(threads, tasks.len(), |mine| {
-                let mut drafts = Drafts::new(&deal);
-                for task in mine {
-                    let task = tasks[task]
-                        .lock()
-                        .map(|mut task| std::mem::take(&mut *task));
-                    each_of_task(&deal, &mut drafts, task.unwrap_or_default(), &work);
-                }
-            });
-            return;
+/// The tiles of some planes of fields.
+pub(super) struct Tiles {
+    /// The shape of the fields.
+    pub shape: Shape3,
+    pub planes: Range<usize>,
+    pub march: March,
+    pub stores: Stores,
+    /// The number of derivatives that are computed at each point.
+    pub derivatives: usize,
+}
+
+impl Tiles {
+    /// Calls `work` for all tiles, on all threads, with the tile's points of each output. The outputs
+    /// consist of the planes. `work` must write all points that it gets.
+    pub(super) fn for_each<'out, T: InVectors, const N: usize>(
+        self,
+        mut outputs: [&'out mut [T]; N],
+        work: impl Fn(&Tile, [TilePart<'_, 'out, T>; N]) + Sync,
+    ) {
+        let Self {
+            shape,
+            planes,
+            march,
+            stores,
+            derivatives,
+        } = self;
+        let bytes = shape.nx * shape.ny * planes.len() * size_of::<T>();
+        let one = Deal::one::<T>(shape, planes, stores);
+        let computed = bytes.saturating_mul(derivatives);
+        let threads = threads::worth(computed, SHARE_BYTES);
+        if threads > 1 || bytes > SMALL_BYTES {
+            let deal = one.for_threads(march, threads, computed);
+            if let Ok(tasks) = deal.tasks(&mut outputs) {
+                threads::share(threads, tasks.len(), |mine| {
+                    let mut drafts = Drafts::new(&deal);
+                    for task in mine {
+                        let task = tasks[task]
+                            .lock()
+                            .map(|mut task| std::mem::take(&mut *task));
+                        each_of_task(&deal, &mut drafts, task.unwrap_or_default(), &work);
+                    }
+                });
+                return;
+            }
         }
+        // A small field, or not enough memory for the list of tasks.
+        each_of_task(&one, &mut Drafts::new(&one), [(0, 0, outputs)], &work);
     }
-    // A small field, or not enough memory for the list of tasks.
-    each_of_task(&one, &mut Drafts::new(&one), [(0, 0, outputs)], &work);
 }
 
 /// Calls `work` for all tiles of a task.
@@ -364,29 +379,28 @@ mod tests {
                 let mut second = first.clone();
                 let visits: Vec<_> = (0..ny * nz).map(|_| AtomicUsize::new(0)).collect();
                 let outputs = [&mut first[..], &mut second[..]];
-                for_each_tile(
+                let tiles = Tiles {
                     shape,
-                    0..nz,
+                    planes: 0..nz,
                     march,
                     stores,
-                    2,
-                    outputs,
-                    |tile, [mut a, mut b]| {
-                        assert!(tile.rows.len() <= rows_per_tile(nx, size_of::<f64>()));
-                        let len = nx * tile.rows.len();
-                        assert_eq!((a.draft().len(), b.draft().len()), (len, len));
-                        for (j, a) in tile.rows.clone().zip(a.draft().chunks_exact_mut(nx)) {
-                            visits[tile.k * ny + j].fetch_add(1, Ordering::Relaxed);
-                            a.fill((tile.k * ny + j) as f64);
-                        }
-                        a.finish();
-                        b.draft().fill(tile.k as f64);
-                        // A row is added to the values of all points but the first.
-                        let (one, others) = b.split_at(1);
-                        others.fill([&vec![0.5; len - 1]], &Sum);
-                        one.finish();
-                    },
-                );
+                    derivatives: 2,
+                };
+                tiles.for_each(outputs, |tile, [mut a, mut b]| {
+                    assert!(tile.rows.len() <= rows_per_tile(nx, size_of::<f64>()));
+                    let len = nx * tile.rows.len();
+                    assert_eq!((a.draft().len(), b.draft().len()), (len, len));
+                    for (j, a) in tile.rows.clone().zip(a.draft().chunks_exact_mut(nx)) {
+                        visits[tile.k * ny + j].fetch_add(1, Ordering::Relaxed);
+                        a.fill((tile.k * ny + j) as f64);
+                    }
+                    a.finish();
+                    b.draft().fill(tile.k as f64);
+                    // A row is added to the values of all points but the first.
+                    let (one, others) = b.split_at(1);
+                    others.fill([&vec![0.5; len - 1]], &Sum);
+                    one.finish();
+                });
                 let once = |visits: &AtomicUsize| visits.load(Ordering::Relaxed) == 1;
                 assert!(visits.iter().all(once), "{march:?}, {stores:?}, {shape}");
                 for (row, (a, b)) in first.chunks(nx).zip(second.chunks(nx)).enumerate() {

@@ -1070,7 +1070,7 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Plane<'_, S, T, U, INPUTS> {
         }
         let is_far = level.passes.bytes(INPUTS + OUTPUTS) > level.passes.limits.cached_bytes;
         let mut found = Rows::new();
-        // The number of rows before, if these rows follow them in all fields.
+        // The number of rows of the run before, if all that it reads is consecutive.
         let mut before = None;
         let mut j = rows.start;
         while j < rows.end {
