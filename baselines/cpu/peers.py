@@ -207,12 +207,14 @@ def fill_margin(field, margin, mode):
 def devito_margin(u, beyond):
     """Equations for the points beyond the ends of each axis in the next step. `beyond(n)` has pairs
     of indices on an axis of n points: one beyond an end, and the one with its value."""
-    dimensions = u.grid.dimensions
+    step, dimensions = u.grid.stepping_dim + 1, u.grid.dimensions
     for axis, n in enumerate(u.grid.shape):
+
+        def at(index):
+            return u[(step, *dimensions[:axis], index, *dimensions[axis + 1 :])]
+
         for to, source in beyond(n):
-            at = [list(dimensions) for _ in range(2)]
-            at[0][axis], at[1][axis] = to, source
-            yield devito.Eq(*(u[(u.grid.stepping_dim + 1, *place)] for place in at))
+            yield devito.Eq(at(to), at(source))
 
 
 def shifted(field, margin, axis, by):
