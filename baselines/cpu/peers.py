@@ -204,17 +204,18 @@ def fill_margin(field, margin, mode):
     field[:] = np.pad(field[inner], margin, mode)
 
 
-def devito_margin(u, beyond):
-    """Equations for the points beyond the ends of each axis in the next step. `beyond(n)` has pairs
-    of indices on an axis of n points: one beyond an end, and the one with its value."""
+def devito_margin(u, margin, mode):
+    """Equations for the points beyond the ends of each axis in the next step."""
     step, dimensions = u.grid.stepping_dim + 1, u.grid.dimensions
     for axis, n in enumerate(u.grid.shape):
 
         def at(index):
             return u[(step, *dimensions[:axis], index, *dimensions[axis + 1 :])]
 
-        for to, source in beyond(n):
-            yield devito.Eq(at(to), at(source))
+        # The index of each value, on the axis with its margin.
+        sources = np.pad(np.arange(n), margin, mode)
+        for index in (*range(-margin, 0), *range(n, n + margin)):
+            yield devito.Eq(at(index), at(int(sources[margin + index])))
 
 
 def shifted(field, margin, axis, by):
@@ -286,8 +287,8 @@ def heat(count):
             def restart():
                 u.data_with_halo[:] = np.pad(initial[inner], u.space_order, "edge")
 
-            margin = devito_margin(u, lambda n: [(-1, 0), (n, n - 1)])
-            call = steps([devito.Eq(u.forward, u + terms), *margin], count)
+            equation = devito.Eq(u.forward, u + terms)
+            call = steps([equation, *devito_margin(u, 1, "edge")], count)
             yield Peer("Devito", call, restart, lambda: u.data[count % 2])
 
     return peers
@@ -393,10 +394,7 @@ def waves(count):
             c2 = devito.Function(name="c2", grid=grid)
             c2.data[:] = courant
             equation = devito.Eq(u.forward, 2 * u - u.backward + c2 * u.laplace)
-            beyond = lambda n: [
-                pair for m in range(RADIUS) for pair in [(-1 - m, n - 1 - m), (n + m, m)]
-            ]
-            call = steps([equation, *devito_margin(u, beyond)], count, first=1)
+            call = steps([equation, *devito_margin(u, RADIUS, "wrap")], count, first=1)
 
             def restart():
                 u.data_with_halo[:] = np.pad(initial[inner], u.space_order, "wrap")

@@ -310,7 +310,7 @@ struct Candidate {
     flags: &'static str,
 }
 
-/// Functions with the same result, of which the fastest is chosen.
+/// Functions with the same result; the fastest is chosen.
 struct Contest {
     operands: Shared,
     candidates: Vec<Candidate>,

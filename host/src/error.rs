@@ -155,7 +155,7 @@ pub enum Error {
     LaunchLimit {
         /// The kernel.
         kernel: &'static str,
-        /// The resource of which the launch needs too much, or none.
+        /// The resource that the launch needs too much of, or none.
         axis: LaunchAxis,
         /// The allowed range; completes "must be".
         required: String,

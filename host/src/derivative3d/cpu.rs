@@ -573,8 +573,8 @@ impl<T: Number> Stencil<'_, T> {
     }
 }
 
-/// The rows of a central stencil with `R` points on either side, of which `at(m)` is the row `m`
-/// ahead.
+/// The rows that a central stencil with `R` points on either side reads. `at(m)` is the row `m`
+/// ahead of the points themselves.
 #[inline(always)]
 fn rows_of<'f, T, const R: usize>(at: impl Fn(isize) -> &'f [T]) -> [&'f [T]; ROWS] {
     from_fn(|row| match row {
@@ -712,48 +712,10 @@ fn row_ends<T: Number, P: Put, const R: usize, const SECOND: bool>(
     out: &mut [T],
 ) {
     let n = stencil.shape.nx;
-    let weights: [T; R] = from_fn(|m| stencil.weights[m]);
-    // The value at point `m`, counted from 0, beyond the first or the last end of the row `f`.
-    let beyond = |f: &[T], end: usize, m: usize| match &stencil.beyond {
-        Beyond::Value(value) => *value,
-        Beyond::Points(points) => f[points[end][m]],
-        Beyond::Nothing { .. } => unreachable!("one-sided stencils stay inside"),
-    };
-    if n >= 2 * R && !matches!(stencil.beyond, Beyond::Nothing { .. }) {
-        // Each row has two windows: one from `R` points before its first point on, and one up to `R`
-        // points after its last. Several rows are computed together, because a window's stores reach
-        // the cache some time later.
-        let weights = Central::<T, P, R, SECOND>::of(weights);
-        let mut windows = [T::ZERO; WINDOWS];
-        let mut sums = [T::ZERO; WINDOWS];
-        let rows = WINDOWS / (6 * R);
-        for (f, out) in f.chunks(rows * n).zip(out.chunks_mut(rows * n)) {
-            let mut len = 0;
-            for (f, windows) in f.chunks_exact(n).zip(windows.chunks_exact_mut(6 * R)) {
-                let (first, last) = windows.split_at_mut(3 * R);
-                for m in 0..R {
-                    first[R - 1 - m] = beyond(f, 0, m);
-                    last[2 * R + m] = beyond(f, 1, m);
-                }
-                first[R..].copy_from_slice(&f[..2 * R]);
-                last[..2 * R].copy_from_slice(&f[n - 2 * R..]);
-                len += 6 * R;
-            }
-            // All windows are one line. The sums between them are of no use.
-            let sums = &mut sums[..len - 2 * R];
-            let at = |m: isize| &windows[R.wrapping_add_signed(m)..][..len - 2 * R];
-            fill(sums, rows_of::<_, R>(at), &weights);
-            for (out, sums) in out.chunks_exact_mut(n).zip(sums.chunks(6 * R)) {
-                out[..R].copy_from_slice(&sums[..R]);
-                out[n - R..].copy_from_slice(&sums[3 * R..][..R]);
-            }
-        }
-        return;
-    }
     // A very short row has fewer points.
     let points = R.min(n);
-    for (f, out) in f.chunks_exact(n).zip(out.chunks_exact_mut(n)) {
-        if let Beyond::Nothing { weights, apart } = stencil.beyond {
+    if let Beyond::Nothing { weights, apart } = stencil.beyond {
+        for (f, out) in f.chunks_exact(n).zip(out.chunks_exact_mut(n)) {
             for p in (0..points).chain(n - points..n) {
                 let (terms, negative) = stencil.end_terms(weights, apart, p);
                 let mut sum = None;
@@ -767,8 +729,46 @@ fn row_ends<T: Number, P: Put, const R: usize, const SECOND: bool>(
                 let sum = sum.unwrap_or(T::ZERO);
                 out[p] = P::put(out[p], if negative { -sum } else { sum });
             }
-            continue;
         }
+        return;
+    }
+    let central = Central::<T, P, R, SECOND>::of(from_fn(|m| stencil.weights[m]));
+    // The value at point `m`, counted from 0, beyond the first or the last end of the row `f`.
+    let beyond = |f: &[T], end: usize, m: usize| match &stencil.beyond {
+        Beyond::Value(value) => *value,
+        Beyond::Points(points) => f[points[end][m]],
+        Beyond::Nothing { .. } => unreachable!("one-sided stencils stay inside"),
+    };
+    if n >= 2 * R {
+        // Each row has two windows: one from `R` points before its first point on, and one up to `R`
+        // points after its last. Several rows are computed together, because a window's stores reach
+        // the cache some time later.
+        let mut windows = [T::ZERO; WINDOWS];
+        let mut sums = [T::ZERO; WINDOWS];
+        let rows = WINDOWS / (6 * R);
+        for (f, out) in f.chunks(rows * n).zip(out.chunks_mut(rows * n)) {
+            let len = f.len() / n * 6 * R - 2 * R;
+            for (f, windows) in f.chunks_exact(n).zip(windows.chunks_exact_mut(6 * R)) {
+                let (first, last) = windows.split_at_mut(3 * R);
+                for m in 0..R {
+                    first[R - 1 - m] = beyond(f, 0, m);
+                    last[2 * R + m] = beyond(f, 1, m);
+                }
+                first[R..].copy_from_slice(&f[..2 * R]);
+                last[..2 * R].copy_from_slice(&f[n - 2 * R..]);
+            }
+            // All windows are one line. The sums between them are of no use.
+            let sums = &mut sums[..len];
+            let at = |m: isize| &windows[R.wrapping_add_signed(m)..][..len];
+            fill(sums, rows_of::<_, R>(at), &central);
+            for (out, sums) in out.chunks_exact_mut(n).zip(sums.chunks(6 * R)) {
+                out[..R].copy_from_slice(&sums[..R]);
+                out[n - R..].copy_from_slice(&sums[3 * R..][..R]);
+            }
+        }
+        return;
+    }
+    for (f, out) in f.chunks_exact(n).zip(out.chunks_exact_mut(n)) {
         // The window begins `R` points before the first point it computes.
         let mut window = [T::ZERO; WINDOW];
         for first in [0, n - points] {
@@ -779,30 +779,8 @@ fn row_ends<T: Number, P: Put, const R: usize, const SECOND: bool>(
                     Some(q) => beyond(f, 1, q - n),
                 };
             }
-            window_sums::<T, P, R, SECOND>(weights, &window, &mut out[first..][..points]);
+            let at = |m: isize| &window[R.wrapping_add_signed(m)..][..points];
+            fill(&mut out[first..][..points], rows_of::<_, R>(at), &central);
         }
-    }
-}
-
-/// Applies the central stencil to the window and writes the points `out`; `out[0]` is point `R` of
-/// the window.
-#[inline(always)]
-fn window_sums<T: Number, P: Put, const R: usize, const SECOND: bool>(
-    weights: [T; R],
-    window: &[T; WINDOW],
-    out: &mut [T],
-) {
-    for (here, out) in (R..).zip(out) {
-        let derivative = sum::<T, R, SECOND>(
-            #[inline(always)]
-            |m| weights[m],
-            T::MINUS_TWO,
-            window[here],
-            #[inline(always)]
-            |m| window[here + m + 1],
-            #[inline(always)]
-            |m| window[here - m - 1],
-        );
-        *out = P::put(*out, derivative);
     }
 }

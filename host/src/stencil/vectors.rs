@@ -816,7 +816,7 @@ impl<S: Simd, T: Number, U, const INPUTS: usize> Run<'_, '_, S, T, U, INPUTS> {
         } else {
             let mut i = begin;
             while i < end {
-                // Updates with windows read many rows from the second-level cache, and would wait for
+                // These updates read many rows from the second-level cache, and would wait for
                 // prefetches from the last-level cache.
                 if self.is_far {
                     for out in &*out {
