@@ -43,6 +43,9 @@ const PROFILE: [(&str, &str); 2] = [
 /// The crates that the original builds with the debug level of the profile.
 const MUTATED: [&str; 2] = ["halo-kernels", "halo-stencil"];
 
+/// From this number of mutations on, the suites run so often that a slower build saves time.
+const MANY: usize = 200;
+
 /// The debug levels of the workspace's other crates, which may have a level of their own.
 fn debug_levels(members: &[String]) -> impl Iterator<Item = String> {
     let others = members.iter().filter(|it| !MUTATED.contains(&it.as_str()));
@@ -115,7 +118,7 @@ impl Copy {
         let mut rejected = Vec::new();
         loop {
             let written = self.instrument(sources)?;
-            let attempt = self.cargo(names, has_stencils(sources))?;
+            let attempt = self.cargo(names, sources)?;
             if attempt.success {
                 return Ok((attempt.suites, rejected));
             }
@@ -172,7 +175,7 @@ impl Copy {
         Ok(written)
     }
 
-    fn cargo(&self, names: &[String], has_stencils: bool) -> Result<Attempt, Error> {
+    fn cargo(&self, names: &[String], sources: &[Source]) -> Result<Attempt, Error> {
         let mut command = Command::new(process::cargo());
         command
             .current_dir(&self.folder)
@@ -187,14 +190,24 @@ impl Copy {
                 "profile.dev.package.halo-kernels.codegen-units=16",
             ])
             .args(["--config", "profile.dev.package.halo-stencil.opt-level=1"])
-            // The suites are run many times, so the library is optimised a little.
-            .args(["--config", "profile.dev.package.halo-gpu.opt-level=1"])
-            .args(["--config", "profile.dev.package.halo-tests.opt-level=1"])
             .arg("--message-format=json")
             .args(debug_levels(&self.members).flat_map(|level| ["--config".to_owned(), level]))
             .env("CARGO_TARGET_DIR", &self.target)
             .envs(PROFILE);
-        if has_stencils {
+        if sources
+            .iter()
+            .map(|source| source.sites.len())
+            .sum::<usize>()
+            >= MANY
+        {
+            for package in ["halo-gpu", "halo-tests"] {
+                command.args([
+                    "--config",
+                    &format!("profile.dev.package.{package}.opt-level=1"),
+                ]);
+            }
+        }
+        if has_stencils(sources) {
             command.args(["--package", "halo-stencil"]);
         }
         for name in names {
