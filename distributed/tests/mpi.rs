@@ -6,11 +6,13 @@ mod families;
 #[allow(dead_code, reason = "processes have no other ways")]
 mod ways;
 
-use families::{CUTS, FAMILIES, parts, restored, saved};
+use families::{CUTS, FAMILIES, Family, parts, restored, saved};
 use halo_distributed::{Ahead, Communicator, Decomposition, Error, Expected, Ghosted, Parcel};
 use halo_gpu::{Device, DeviceKind};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 const CASE: &str = "HALO_MPI_CASE";
@@ -46,9 +48,11 @@ impl Case {
             // Open MPI's own: for containers, and for more ranks than processors.
             command.args(["--allow-run-as-root", "--oversubscribe"]);
         }
-        // The same numbers on all ranks.
-        let seed =
-            std::env::var("HALO_TEST_SEED").unwrap_or_else(|_| rand::random::<u32>().to_string());
+        // The same numbers on all ranks, and in all launches.
+        static SEED: OnceLock<String> = OnceLock::new();
+        let seed = SEED.get_or_init(|| {
+            std::env::var("HALO_TEST_SEED").unwrap_or_else(|_| rand::random::<u32>().to_string())
+        });
         command
             .arg("-n")
             .arg(ranks.to_string())
@@ -62,14 +66,14 @@ impl Case {
             .expect("the launcher")
     }
 
-    /// Runs it on each of these numbers of ranks, and checks that all ranks pass. In a process that
-    /// the launcher has started for it, runs the body instead.
+    /// Runs it on each of these numbers of ranks, with one folder for all, and checks that all ranks
+    /// pass. In a process that the launcher has started for it, runs the body instead.
     fn passes(&self, numbers: &[usize]) {
         if self.is_done() {
             return;
         }
+        let folder = tempfile::tempdir().expect("a folder");
         for &ranks in numbers {
-            let folder = tempfile::tempdir().expect("a folder");
             assert_passed(ranks, &self.launch(ranks, folder.path()));
         }
     }
@@ -142,15 +146,15 @@ fn processes_with_gpus_have_the_bits_of_one() {
 }
 
 fn has_the_bits_of_one(mut communicator: Communicator, device: &Device) -> Result<(), Error> {
-    let (ranks, folder) = (communicator.size(), folder());
-    let alone = folder.join(format!("alone-{}", communicator.rank()));
-    std::fs::create_dir_all(&alone).expect("a folder");
+    let ranks = communicator.size();
+    let folder = folder().join(format!("{ranks} ranks"));
+    fs::create_dir_all(&folder).expect("a folder");
     for family in &FAMILIES {
         if device.kind() == DeviceKind::Cuda && family.name == "a stencil of one's own" {
             // Its kernel is in no PTX.
             continue;
         }
-        let one = (family.bits)(&Communicator::alone(), device, [1; 3], &alone)?;
+        let one = bits_of_one(family, &communicator, device)?;
         for (cut, name) in CUTS.iter().enumerate() {
             let Some(parts) = parts(cut, family.axes, ranks) else {
                 continue;
@@ -166,6 +170,23 @@ fn has_the_bits_of_one(mut communicator: Communicator, device: &Device) -> Resul
         }
     }
     communicator.barrier()
+}
+
+/// The bits of one process. The first launch that wants them puts them into the folder of all.
+fn bits_of_one(
+    family: &Family,
+    communicator: &Communicator,
+    device: &Device,
+) -> Result<Vec<u8>, Error> {
+    let file = folder().join(family.name);
+    if communicator.rank() == 0 && !file.exists() {
+        let alone = folder().join("alone");
+        fs::create_dir_all(&alone).expect("a folder");
+        let bits = (family.bits)(&Communicator::alone(), device, [1; 3], &alone)?;
+        fs::write(&file, bits).expect("a file");
+    }
+    communicator.barrier()?;
+    Ok(fs::read(&file).expect("the bits of one process"))
 }
 
 /// What three processes have saved is taken up by others.
