@@ -194,12 +194,8 @@ impl Copy {
             .args(debug_levels(&self.members).flat_map(|level| ["--config".to_owned(), level]))
             .env("CARGO_TARGET_DIR", &self.target)
             .envs(PROFILE);
-        if sources
-            .iter()
-            .map(|source| source.sites.len())
-            .sum::<usize>()
-            >= MANY
-        {
+        let mutations: usize = sources.iter().map(|source| source.sites.len()).sum();
+        if mutations >= MANY {
             for package in ["halo-gpu", "halo-tests"] {
                 command.args([
                     "--config",
