@@ -340,10 +340,10 @@ fn messages_go_on_while_a_rank_computes() {
                 let arrived = arrival()?.messages.remove(0).into_vec()?;
                 assert!(arrived.len() == LONG && arrived.iter().all(|it| *it == 1 + rank as u8));
                 if rank == 1 {
-                    std::fs::write(&has_come, "").expect("a file");
+                    fs::write(&has_come, "").expect("a file");
                 }
                 communicator.barrier()?;
-                let _ = std::fs::remove_file(&has_come);
+                let _ = fs::remove_file(&has_come);
                 communicator.barrier()?;
             }
             Ok(())
