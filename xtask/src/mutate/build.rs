@@ -181,27 +181,25 @@ impl Copy {
             .current_dir(&self.folder)
             .args(["test", "--no-run", "--quiet", "--lib"])
             .args(["--package", "halo-tests", "--package", "halo-kernels"])
-            // The instrumented code is full of conditions; optimising it more takes longer than it
-            // saves.
-            .args(["--config", "profile.dev.package.halo-kernels.opt-level=1"])
             // All suites wait for this crate, so it is compiled in parallel.
             .args([
                 "--config",
                 "profile.dev.package.halo-kernels.codegen-units=16",
             ])
-            .args(["--config", "profile.dev.package.halo-stencil.opt-level=1"])
             .arg("--message-format=json")
             .args(debug_levels(&self.members).flat_map(|level| ["--config".to_owned(), level]))
             .env("CARGO_TARGET_DIR", &self.target)
             .envs(PROFILE);
         let mutations: usize = sources.iter().map(|source| source.sites.len()).sum();
-        if mutations >= MANY {
-            for package in ["halo-gpu", "halo-tests"] {
-                command.args([
-                    "--config",
-                    &format!("profile.dev.package.{package}.opt-level=1"),
-                ]);
-            }
+        let run_often: &[&str] = match mutations {
+            MANY.. => &["halo-gpu", "halo-tests"],
+            _ => &[],
+        };
+        // The instrumented code is full of conditions; optimising it more takes longer than it
+        // saves.
+        for package in MUTATED.iter().chain(run_often) {
+            let level = format!("profile.dev.package.{package}.opt-level=1");
+            command.args(["--config", &level]);
         }
         if has_stencils(sources) {
             command.args(["--package", "halo-stencil"]);
