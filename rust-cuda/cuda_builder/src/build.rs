@@ -111,10 +111,12 @@ impl CudaBuilder {
             watch(&path);
         }
 
-        let target_dir = match &self.target_dir {
-            Some(path) => std::path::absolute(path).map_err(CudaBuilderError::io("find", path))?,
-            None => default_target_dir(&krate.target_directory),
-        };
+        let target_dir = self
+            .target_dir
+            .clone()
+            .unwrap_or_else(|| default_target_dir(&krate.target_directory));
+        let target_dir =
+            std::path::absolute(&target_dir).map_err(CudaBuilderError::io("find", &target_dir))?;
         // Cargo keeps builds with other flags apart, unless the flags only remap paths. Without
         // folders of their own these builds would overwrite each other.
         let mut flavour = self.arch.sm();
@@ -197,6 +199,7 @@ impl CudaBuilder {
 
 /// `cuda-builder` in the outer build's target directory. Cargo does not name that directory to
 /// build scripts; it follows from `OUT_DIR`: `target/[triple/]profile/build/package-hash/out`.
+/// Elsewhere, in what `CARGO_TARGET_DIR` names, or in the kernel crate's `own` target directory.
 fn default_target_dir(own: &Path) -> PathBuf {
     let outer = || {
         // Only a build script has both; `cargo run` sets `OUT_DIR` alone.
@@ -211,7 +214,10 @@ fn default_target_dir(own: &Path) -> PathBuf {
             out.join("cuda-builder")
         })
     };
-    outer().unwrap_or_else(|| own.join("cuda-builder"))
+    let named = || Some(PathBuf::from(std::env::var_os("CARGO_TARGET_DIR")?).join("cuda-builder"));
+    outer()
+        .or_else(named)
+        .unwrap_or_else(|| own.join("cuda-builder"))
 }
 
 /// Waits until no other build uses the folder, and keeps others out until the result is dropped.

@@ -246,9 +246,9 @@ impl CudaBuilder {
     }
 
     /// The target directory for the device. By default it is `cuda-builder` in the target directory
-    /// of the outer build, when this is a build script, or else of the kernel crate's workspace. It
-    /// must not be the outer build's target directory: cargo holds the lock of that until the build
-    /// script ends.
+    /// of the outer build, when this is a build script, or else in what `CARGO_TARGET_DIR` names, or
+    /// else in the target directory of the kernel crate's workspace. It must not be the outer
+    /// build's target directory: cargo holds the lock of that until the build script ends.
     #[must_use]
     pub fn target_dir(mut self, path: impl AsRef<Path>) -> Self {
         self.target_dir = Some(path.as_ref().to_owned());

@@ -560,20 +560,28 @@ struct Profile {
 impl Profile {
     /// What the profile says of the device's code, as arguments of cargo.
     fn settings(&self) -> Vec<String> {
-        let settings = [
-            // A panic is a trap: no message is formatted, and nothing unwinds.
-            "panic=\"immediate-abort\"",
-            // `rustflags` overrides these. Cargo keeps builds with different profiles apart: with
-            // the settings of its workspace, each would compile its own `core`.
+        // `rustflags` overrides most of these. Cargo keeps builds with different profiles apart: with
+        // the settings of its workspace, each would compile its own `core`.
+        let of_all = [
             "opt-level=3",
             "debug=false",
             "strip=\"none\"",
-            "lto=\"off\"",
             "codegen-units=1",
         ];
-        let argument = |setting| format!("profile.{}.{setting}", self.table);
-        let pairs = settings.map(|setting| ["--config".to_owned(), argument(setting)]);
-        pairs.into_iter().flatten().collect()
+        let of_the_profile = [
+            // A panic is a trap: no message is formatted, and nothing unwinds.
+            "panic=\"immediate-abort\"",
+            "lto=\"off\"",
+        ];
+        let table = &self.table;
+        let settings = of_the_profile.into_iter().chain(of_all);
+        let settings = settings.map(|setting| format!("profile.{table}.{setting}"));
+        // A workspace may have settings for dependencies, of which `core` is one.
+        let dependencies = of_all.map(|setting| format!("profile.{table}.package.\"*\".{setting}"));
+        let pairs = settings
+            .chain(dependencies)
+            .map(|setting| ["--config".to_owned(), setting]);
+        pairs.flatten().collect()
     }
 }
 

@@ -22,9 +22,13 @@ pub fn fixture(name: &str) -> PathBuf {
         .join(name)
 }
 
-/// One target directory for all tests: `core` is compiled once per target.
+/// The default of all builds with this workspace's target directory: `core` is compiled once per
+/// target.
 pub fn target_dir() -> PathBuf {
-    Path::new(env!("CARGO_TARGET_TMPDIR")).join("device")
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent();
+    target
+        .expect("a folder in the target directory")
+        .join("cuda-builder")
 }
 
 /// The target directory of a build that has nothing to do with this one: `core` is
