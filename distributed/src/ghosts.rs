@@ -3,6 +3,7 @@
 use crate::in_place::InPlace;
 use crate::region::{Region, contiguous, pieces, points, rows};
 use crate::spare::Spare;
+use crate::transport::ended;
 use crate::{
     Arrival, Arrived, Block, Communicator, Decomposition, Error, Expected, Message, Parcel, Room,
     Side,
@@ -181,7 +182,8 @@ impl<T: Element, const D: usize> Ghosted<T, D> {
     ///
     /// # Errors
     ///
-    /// As [`exchange`](Self::exchange), and the errors of `meanwhile`.
+    /// As [`exchange`](Self::exchange), and the errors of `meanwhile`, after the messages have been
+    /// received.
     pub fn exchange_beside(
         &mut self,
         communicator: &Communicator,
@@ -443,10 +445,11 @@ impl<const D: usize> Ghosts<D> {
         drop(received);
         let arrived = given.and_then(|given| {
             let arrival = self.begin(communicator, &device, given)?;
-            if let (Some(meanwhile), Some(field)) = (meanwhile, field.field()) {
-                meanwhile(field)?;
-            }
-            arrival()
+            let done = match (meanwhile, field.field()) {
+                (Some(meanwhile), Some(field)) => meanwhile(field),
+                _ => Ok(()),
+            };
+            ended(done, arrival)
         });
         field.put_back()?;
         let others = self.neighbours.iter().filter(|it| place(it).is_none());
@@ -493,8 +496,8 @@ impl<const D: usize> Ghosts<D> {
             given.push((message, self.room(via, size, ghosts)?.into()));
         }
         let arrival = self.begin(communicator, via, given)?;
-        meanwhile(fields)?;
-        self.finish(fields, count, arrival()?)
+        let done = meanwhile(fields);
+        self.finish(fields, count, ended(done, arrival)?)
     }
 
     /// Begins to exchange messages. `given` has, for each neighbour in order, the message to it and

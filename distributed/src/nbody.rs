@@ -119,6 +119,8 @@ impl<'a, T: Scalar> Plan<'a, T> {
         own: &Buffer<Body<T>>,
         accelerations: &mut Buffer<[T; 3]>,
     ) -> Result<(), Error> {
+        // A message that is under way would be taken for one of the next call.
+        self.plan.check(&self.all, accelerations)?;
         if !self.ahead {
             self.gather(own)?;
             return self.accelerations_as_gathered(accelerations);

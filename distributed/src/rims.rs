@@ -11,6 +11,7 @@
 
 use crate::ghosts::{Fields, Ghosts, Neighbour, pack};
 use crate::region::{Region, pieces, points};
+use crate::transport::ended;
 use crate::{Ahead, Communicator, Error, Side};
 use halo_gpu::{Device, DeviceKind, Element, Priority};
 use std::fmt;
@@ -160,8 +161,8 @@ impl<S, const D: usize> Rims<S, D> {
             given.push((bytes.into(), room.into()));
         }
         let arrival = ghosts.begin(communicator, &self.urgent, given)?;
-        meanwhile(part)?;
-        ghosts.finish(part, sent, arrival()?)
+        let done = meanwhile(part);
+        ghosts.finish(part, sent, ended(done, arrival)?)
     }
 }
 

@@ -158,6 +158,13 @@ pub struct Expected {
 /// Waits for an exchange of device messages, and returns its result.
 pub type Arrival<'a> = Box<dyn FnOnce() -> Result<Arrived, Error> + 'a>;
 
+/// Ends an exchange during which `meanwhile` came about. Also after a failure the messages are
+/// received: the next exchange must not take them for its own.
+pub(crate) fn ended(meanwhile: Result<(), Error>, arrival: Arrival<'_>) -> Result<Arrived, Error> {
+    let arrived = arrival();
+    meanwhile.and(arrived)
+}
+
 /// The result of an exchange of device messages.
 #[derive(Debug)]
 pub struct Arrived {

@@ -417,14 +417,16 @@ fn axes_of_one_point_have_no_derivative_in<T: Scalar + Bits>() {
                 }
             }
             // Exactly +0, whatever the field.
-            for axis in Axis::ALL.into_iter().filter(|axis| axis.extent(shape) == 1) {
-                for value in [1.5, f64::NAN, f64::INFINITY, f64::MAX] {
-                    let f = Field3::filled(shape, T::nearest(value)).unwrap();
+            let zeros = vec![T::nearest(0.0); shape.points().unwrap()];
+            for value in [1.5, f64::NAN, f64::INFINITY, f64::MAX] {
+                let f = Field3::filled(shape, T::nearest(value)).unwrap();
+                let gradient = grid.gradient_of(&device, &f).unwrap();
+                for (axis, component) in Axis::ALL.into_iter().zip(gradient) {
+                    if axis.extent(shape) > 1 {
+                        continue;
+                    }
                     let first = grid.derivative_of(&device, axis, &f).unwrap();
                     let second = grid.second_derivative_of(&device, axis, &f).unwrap();
-                    let [x, y, z] = grid.gradient_of(&device, &f).unwrap();
-                    let component = [x, y, z].into_iter().nth(axis.index()).unwrap();
-                    let zeros = vec![T::nearest(0.0); shape.points().unwrap()];
                     for got in [first, second, component] {
                         assert_same_bits(got.as_slice(), &zeros, |i| {
                             format!("{axis}, element {i}")

@@ -699,6 +699,44 @@ fn bodies_are_pulled_as_on_one_device() {
     bodies::<f32>(&CUDA.ahead(), 3000, 8);
 }
 
+/// No bodies are under way after the refusal, which the next call would take for its own.
+#[test]
+fn accelerations_of_another_length_are_refused_before_bodies_are_sent() {
+    let gravity = Gravity::new(0.1).and_then(|gravity| gravity.with_parts(2));
+    let gravity = gravity.expect("a softening");
+    let of = |shift: f64| {
+        let body = |i: usize| Body {
+            x: noise::<f64>(i) + shift * noise::<f64>(i + 1),
+            y: noise(i + 2),
+            z: noise(i + 3),
+            mass: 1.0,
+        };
+        (0..512).map(body).collect::<Vec<_>>()
+    };
+    for way in [CPU, EMULATOR].map(Way::ahead) {
+        let found = way.run(2, |communicator, device| {
+            let mut plan = nbody::Plan::new(communicator, device, gravity, 512)?;
+            let own = device.upload(&of(0.0)[plan.own()])?;
+            for wrong in [own.len() - 1, own.len() + 1] {
+                let refused = plan.accelerations(&own, &mut device.zeros(wrong)?);
+                let error = refused.expect_err("another length").to_string();
+                assert!(error.contains(&wrong.to_string()), "{error}");
+            }
+            let own = device.upload(&of(1.0)[plan.own()])?;
+            let mut found = device.zeros(own.len())?;
+            plan.accelerations(&own, &mut found)?;
+            communicator.settle()?;
+            Ok(found.to_vec()?)
+        });
+        let right = gravity.accelerations_of(&Device::cpu(), &of(1.0));
+        let found = found.expect("no rank fails").concat();
+        let right = right.expect("one device");
+        let worst = found.as_flattened().iter().zip(right.as_flattened());
+        let worst = worst.map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+        assert!(worst < 1e-9, "{}: {worst}", way.name);
+    }
+}
+
 #[test]
 fn more_ranks_than_parts_are_refused() {
     let refused = run(3, |communicator| {

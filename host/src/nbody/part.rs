@@ -149,15 +149,28 @@ impl<T: Scalar> PartPlan<T> {
         accelerations: &mut Buffer<[T; 3]>,
     ) -> Result<(), E> {
         self.check(bodies, accelerations)?;
-        self.compute(0..self.ahead, bodies)?;
-        receive(bodies)?;
+        let begun = self.compute(0..self.ahead, bodies);
+        // Also after a failure, because the other bodies are under way.
+        let received = receive(bodies);
+        begun?;
+        received?;
         // `receive` may have put another buffer there.
         self.check(bodies, accelerations)?;
         self.compute(self.ahead..self.parts(), bodies)?;
         Ok(self.add(bodies, accelerations)?)
     }
 
-    fn check(&self, bodies: &Buffer<Body<T>>, accelerations: &Buffer<[T; 3]>) -> Result<(), Error> {
+    /// Checks buffers as [`accelerations`](Self::accelerations) does, before they are worth a
+    /// message.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::LengthMismatch`] and [`Error::DeviceMismatch`].
+    pub fn check(
+        &self,
+        bodies: &Buffer<Body<T>>,
+        accelerations: &Buffer<[T; 3]>,
+    ) -> Result<(), Error> {
         check::lengths(self.parts.n(), "nbody: bodies", bodies.len())?;
         check::lengths(self.own().len(), ACCELERATIONS, accelerations.len())?;
         self.device.require("nbody: bodies", bodies)?;
