@@ -259,7 +259,7 @@ pub(super) unsafe fn periodic_column<P: Points<Point = f32>, const STEP: usize>(
 /// The place in its row of the first point of vector number `vector`. The field has `points` points
 /// in rows of `nx`, and a vector has `count`. For a vector beyond the field it is any place.
 #[inline(always)]
-fn place_of(vector: usize, count: u32, points: usize, nx: u32) -> u32 {
+pub(super) fn place_of(vector: usize, count: u32, points: usize, nx: u32) -> u32 {
     // equivalent mutant (guard: made `false`): the remainder of 64 bits is the same, but slower
     // equivalent mutant (comparison): as above
     if points <= u32::MAX as usize {

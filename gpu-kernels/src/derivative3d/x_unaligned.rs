@@ -16,7 +16,9 @@
 //! Predicted: near the speed of [`x_vector`](super::x_vector) in long rows, less in short ones: in
 //! rows of 8 points all points are computed one by one.
 
-use super::stencil::{RADIUS, X_BLOCK, X_VECTORS, image, weighted_sum, x_derivative, x_places};
+use super::stencil::{
+    RADIUS, X_BLOCK, X_VECTORS, image, place_of, weighted_sum, x_derivative, x_places,
+};
 use crate::loops::{keep_rolled, unrolled};
 use crate::vector::{Points, Vector4, WARP, from_lanes};
 use cuda_std::cache::{load_readonly, store_streaming};
@@ -127,16 +129,7 @@ pub unsafe fn derivative3d_x_unaligned4(
     let per_block = COUNT * X_BLOCK as usize * X_VECTORS;
     let begin = thread::block_idx_x() as usize * per_block;
     let len = per_block.min(points - begin) as u32;
-    // The place of the block's first point in its row.
-    // equivalent mutant (guard): tests have memory only for fields below 2³² points, where both
-    // remainders are the same
-    // equivalent mutant (comparison): as above
-    let offset = if points <= u32::MAX as usize {
-        begin as u32 % nx
-    } else {
-        // equivalent mutant (arithmetic): no test reaches it, see above
-        (begin % nx as usize) as u32
-    };
+    let offset = place_of(begin, 1, points, nx);
     // The number of rows with points in this block, and the points near the ends of each row:
     // `radius` at either end, or the whole row if it is shorter.
     let rows = (offset + len).div_ceil(nx);
