@@ -160,8 +160,7 @@ impl<T: Scalar> PartPlan<T> {
         Ok(self.add(bodies, accelerations)?)
     }
 
-    /// Checks buffers as [`accelerations`](Self::accelerations) does, before they are worth a
-    /// message.
+    /// Checks that buffers fit the plan, as [`accelerations`](Self::accelerations) does.
     ///
     /// # Errors
     ///

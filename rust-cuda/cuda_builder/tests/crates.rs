@@ -3,6 +3,7 @@
 
 mod support;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::process::Command;
 
@@ -189,10 +190,22 @@ fn messages_about_old_crates_name_the_real_file() {
 
 #[test]
 fn members_of_workspaces_build_with_their_dependencies() {
+    let cores = || -> BTreeSet<_> {
+        let folder = target_dir().join("sm_75/nvptx64-nvidia-cuda/release/deps");
+        let files = fs::read_dir(folder).unwrap();
+        let names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
+        let cores = names.filter(|name| name.starts_with("libcore-") && name.ends_with(".rlib"));
+        cores.collect()
+    };
+    // A crate without a workspace.
+    build(&builder("raw-kernels"));
+    let before = cores();
     let ptx =
         build(&CudaBuilder::new(fixture("workspace").join("kernels")).target_dir(target_dir()));
     ptxas(&ptx.text, ARCH);
     assert_eq!(ptx.kernels, ["areas", "more"]);
+    // The workspace's settings for dependencies do not make another `core`.
+    assert_eq!(cores(), before);
     // The workspace's profile asks for debug information and little optimisation,
     // which is about the host's code.
     assert!(!ptx.text.contains("\t.loc\t"));
