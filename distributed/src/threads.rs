@@ -4,6 +4,7 @@ use crate::error::require_rank;
 use crate::transport::Space;
 use crate::{Arrival, Arrived, Error, Expected, Incoming, Outgoing, Parcel, Transport};
 use halo_gpu::{Device, DeviceKind, Sealed};
+use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -16,6 +17,22 @@ pub(crate) struct Thread {
     office: Arc<Office>,
     /// The number of all-gathers that this rank has made.
     gathers: AtomicU64,
+    sent: Counts,
+    expected: Counts,
+}
+
+/// The numbers of parcels that were sent or expected so far, by rank and tag.
+#[derive(Default)]
+struct Counts(RefCell<HashMap<(usize, u32), u64>>);
+
+impl Counts {
+    /// The next parcel of this rank with this tag.
+    fn next(&self, rank: usize, tag: u32) -> Kind {
+        let mut counts = self.0.borrow_mut();
+        let count = counts.entry((rank, tag)).or_default();
+        *count += 1;
+        Kind::Parcel(tag, *count)
+    }
 }
 
 /// How long a rank polls for a message before it sleeps.
@@ -59,6 +76,9 @@ struct Address {
 enum Kind {
     /// A message with a tag.
     Tagged(u32),
+    /// The parcel with this number among those with this tag. It is not taken for another one if its
+    /// exchange is given up, or is waited for later.
+    Parcel(u32, u64),
     /// A rank's part of the all-gather with this number.
     Gathered(u64),
 }
@@ -79,6 +99,8 @@ impl Thread {
                 size,
                 office: Arc::clone(&office),
                 gathers: AtomicU64::new(0),
+                sent: Counts::default(),
+                expected: Counts::default(),
             })
             .collect()
     }
@@ -205,17 +227,15 @@ impl Transport for Thread {
             require_rank(peer, self.size)?;
         }
         for Parcel { to, tag, bytes } in outgoing {
-            self.leave(
-                Desk::parcels,
-                to,
-                Kind::Tagged(tag),
-                bytes.into_buffer(device)?.seal()?,
-            );
+            let bytes = bytes.into_buffer(device)?.seal()?;
+            self.leave(Desk::parcels, to, self.sent.next(to, tag), bytes);
         }
+        let numbered = |it: Expected| (self.expected.next(it.from, it.tag), it);
+        let incoming: Vec<_> = incoming.into_iter().map(numbered).collect();
         Ok(Box::new(move || {
             let (mut messages, mut spare) = (Vec::new(), Vec::new());
-            for Expected { from, tag, room } in incoming {
-                let mut parcel = self.fetch(Desk::parcels, from, Kind::Tagged(tag), deadline)?;
+            for (kind, Expected { from, room, .. }) in incoming {
+                let mut parcel = self.fetch(Desk::parcels, from, kind, deadline)?;
                 self.check_length(from, room.len(), parcel.len())?;
                 match room.0 {
                     Space::Part(mut part) => {

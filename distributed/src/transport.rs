@@ -232,7 +232,8 @@ pub trait Transport: Send {
 
     /// Begins to send and receive messages of devices; [`Arrival`] waits for their end. The
     /// caller's work in between overlaps with the messages, if the transport supports that. These
-    /// messages are independent of the messages of [`exchange`](Self::exchange).
+    /// messages are independent of the messages of [`exchange`](Self::exchange). Several exchanges
+    /// may be under way at once, and be waited for in any order.
     ///
     /// Parcels and rooms are on `device`, and so are the messages that arrive. Parcels are sent
     /// after the earlier work of the device; later work on the buffers of [`Arrived`] runs after the

@@ -61,6 +61,44 @@ fn a_failure_during_an_exchange_leaves_no_messages() {
     }
 }
 
+/// As of processes, in the test of this name of MPI.
+#[test]
+fn exchanges_that_are_under_way_at_once_are_told_apart() {
+    for way in [ways(), vec![EMULATOR]].concat() {
+        let found = way.run(2, |communicator, device| {
+            let peer = 1 - communicator.rank();
+            let begun = [3, 5, 7].map(|bytes| {
+                let outgoing = Parcel {
+                    to: peer,
+                    tag: 0,
+                    bytes: device.alloc_filled(bytes, bytes as u8)?.into(),
+                };
+                let incoming = Expected {
+                    from: peer,
+                    tag: 0,
+                    room: device.zeros(bytes)?.into(),
+                };
+                communicator.begin(device, vec![outgoing], vec![incoming])
+            });
+            // One is given up.
+            let [first, given_up, third] = begun;
+            drop(given_up?);
+            let (first, third) = match communicator.rank() {
+                0 => {
+                    let third = third?()?;
+                    (first?()?, third)
+                }
+                _ => (first?()?, third?()?),
+            };
+            let [first, third] = [first, third].map(|mut it| it.messages.remove(0).into_vec());
+            Ok((first?, third?))
+        });
+        for found in found.expect("no rank fails") {
+            assert_eq!(found, (vec![3; 3], vec![7; 7]), "{}", way.name);
+        }
+    }
+}
+
 /// Two ranks send each other two messages each, received in the other order.
 #[test]
 fn tags_keep_messages_apart() {
