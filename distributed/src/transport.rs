@@ -158,8 +158,8 @@ pub struct Expected {
 /// Waits for an exchange of device messages, and returns its result.
 pub type Arrival<'a> = Box<dyn FnOnce() -> Result<Arrived, Error> + 'a>;
 
-/// Ends an exchange during which `meanwhile` came about. Also after a failure the messages are
-/// received: the next exchange must not take them for its own.
+/// Ends an exchange; `meanwhile` is the result of the rank's own work during it. The messages are
+/// received even if that work failed: the next exchange must not take them for its own.
 pub(crate) fn ended(meanwhile: Result<(), Error>, arrival: Arrival<'_>) -> Result<Arrived, Error> {
     let arrived = arrival();
     meanwhile.and(arrived)

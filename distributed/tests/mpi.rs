@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
+use ways::{a_failure_leaves_no_messages, own_failure};
 
 const CASE: &str = "HALO_MPI_CASE";
 const FOLDER: &str = "HALO_MPI_FOLDER";
@@ -421,30 +422,13 @@ fn messages_of_devices_of_another_length_are_refused() {
     }
 }
 
-/// A rank whose own work fails during an exchange has received its messages.
 #[test]
 fn a_failure_during_an_exchange_leaves_no_messages() {
     let case = Case {
         name: "a_failure_during_an_exchange_leaves_no_messages",
         body: || {
             let communicator = Communicator::mpi()?;
-            let rank = communicator.rank();
-            let ring = Decomposition::slabs([8], 2)?.periodic(0)?;
-            let value = |_: [usize; 1]| rank as f32;
-            let mut field = Ghosted::new(&communicator, &Device::cpu(), ring, 1, value)?;
-            let failed = field.exchange_beside(&communicator, |_| match rank {
-                0 => Err(Error::NoSuchRank {
-                    given: 77,
-                    ranks: 2,
-                }),
-                _ => Ok(()),
-            });
-            assert_eq!(failed.is_err(), rank == 0, "{failed:?}");
-            field.buffer_mut().fill(10.0 + rank as f32)?;
-            field.exchange(&communicator)?;
-            let (own, other) = (10.0 + rank as f32, 11.0 - rank as f32);
-            let values = field.buffer().to_vec()?;
-            assert_eq!(values, [other, own, own, own, own, other]);
+            a_failure_leaves_no_messages(&communicator, &Device::cpu())?;
             communicator.barrier()
         },
     };
@@ -464,10 +448,7 @@ fn a_failure_while_messages_are_under_way_is_no_hang() {
             let (outgoing, incoming) = parcels(&device, 1 - rank, [LONG, LONG])?;
             let arrival = communicator.begin(&device, outgoing, incoming)?;
             if rank == 0 {
-                return Err(Error::NoSuchRank {
-                    given: 77,
-                    ranks: 2,
-                });
+                return Err(own_failure());
             }
             arrival()?;
             communicator.barrier()

@@ -1,6 +1,6 @@
 //! What the suites run on: devices, one for each rank, and the way of their messages.
 
-use halo_distributed::{Ahead, Communicator, Error, run};
+use halo_distributed::{Ahead, Communicator, Decomposition, Error, Ghosted, run};
 use halo_gpu::{Device, DeviceKind, Scalar, test_cases};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
@@ -145,6 +145,37 @@ impl Way {
             work(&communicator, &device)
         })
     }
+}
+
+/// The failure of a rank's own work.
+pub fn own_failure() -> Error {
+    Error::NoSuchRank {
+        given: 77,
+        ranks: 2,
+    }
+}
+
+/// Of two ranks, the first one's own work fails during an exchange. It has received the messages, and
+/// does not take them for those of the next exchange.
+pub fn a_failure_leaves_no_messages(
+    communicator: &Communicator,
+    device: &Device,
+) -> Result<(), Error> {
+    let rank = communicator.rank();
+    let ring = Decomposition::slabs([8], 2)?.periodic(0)?;
+    let mut field = Ghosted::new(communicator, device, ring, 1, |_| rank as f32)?;
+    let failed = field.exchange_beside(communicator, |_| match rank {
+        0 => Err(own_failure()),
+        _ => Ok(()),
+    });
+    assert_eq!(failed.is_err(), rank == 0, "{failed:?}");
+    let (own, other) = (10.0 + rank as f32, 11.0 - rank as f32);
+    field.buffer_mut().fill(own)?;
+    field.exchange(communicator)?;
+    communicator.settle()?;
+    let values = field.buffer().to_vec()?;
+    assert_eq!(values, [other, own, own, own, own, other]);
+    Ok(())
 }
 
 /// Numbers without a pattern, of a seed that is printed, or that `HALO_TEST_SEED` gives.

@@ -576,7 +576,7 @@ impl Profile {
         let table = &self.table;
         let settings = of_the_profile.into_iter().chain(of_all);
         let settings = settings.map(|setting| format!("profile.{table}.{setting}"));
-        // A workspace may have settings for dependencies, of which `core` is one.
+        // What a workspace sets for all dependencies would apply to `core` too.
         let dependencies = of_all.map(|setting| format!("profile.{table}.package.\"*\".{setting}"));
         let pairs = settings
             .chain(dependencies)

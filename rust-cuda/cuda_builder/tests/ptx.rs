@@ -548,7 +548,7 @@ fn the_ptx_version_has_what_the_oldest_targets_can_do() {
          #[unsafe(no_mangle)] pub unsafe extern \"ptx-kernel\" fn k(out: *mut u32) {\n\
          unsafe { *out = activemask() } }\n",
     );
-    // The kind of `oldest_with_optix`.
+    // As `oldest_with_optix` is built, to share its `core`.
     let ptx = build(&krate.builder().arch(NvvmArch::Compute61).optix(true));
     assert!(
         ptx.text.contains(".version 6.3\n.target sm_61\n"),
