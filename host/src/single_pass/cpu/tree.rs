@@ -4,7 +4,7 @@
 //! neither does the result.
 
 use super::share::{FAR_BYTES, SHARE_BYTES};
-use super::widen::{COLUMNS, Widen};
+use super::widen::Widen;
 use crate::pages::prefetch_lines;
 use crate::simd::{
     InVectors, Value, dispatched, dispatched_for_conversions, lanes, with_shorter_vectors,
@@ -148,9 +148,6 @@ trait Terms<V: Total>: Copy + Sync {
     /// Adds a term to each lane of `total`, the first of them from `place`.
     fn take_vector<S: Simd>(self, simd: S, total: V::Vector<S>, place: usize) -> V::Vector<S>;
 
-    /// The terms, in the order of [`Widen::columns`], if there is a fast way.
-    fn columns<S: Simd>(self, simd: S) -> Option<[V::Vector<S>; COLUMNS]>;
-
     /// Prefetches `count` terms. The first of them lies `ahead` bytes after the first term; some may
     /// lie beyond the end.
     fn prefetch(self, count: usize, ahead: usize);
@@ -222,23 +219,6 @@ impl<V: Total, T: Widen<V>, F: Take<V, N>, const N: usize> Terms<V> for Arrays<'
             *element = T::vector(simd, &array[place..][..lanes::<S, V>()]);
         }
         self.add(simd, total, elements)
-    }
-
-    #[inline(always)]
-    fn columns<S: Simd>(self, simd: S) -> Option<[V::Vector<S>; COLUMNS]> {
-        let mut terms = [V::NOTHING.splat(simd); COLUMNS];
-        let mut columns = [terms; N];
-        for (columns, array) in columns.iter_mut().zip(&self.arrays) {
-            *columns = T::columns(simd, array)?;
-        }
-        for (c, term) in terms.iter_mut().enumerate() {
-            let mut elements = [*term; N];
-            for (element, columns) in elements.iter_mut().zip(&columns) {
-                *element = columns[c];
-            }
-            *term = self.add(simd, *term, elements);
-        }
-        Some(terms)
     }
 
     #[inline(always)]
@@ -387,7 +367,7 @@ impl<V: Total, T: Terms<V>> WithSimd for SingleRows<'_, V, T> {
     fn with_simd<S: Simd>(self, simd: S) -> Self::Output {
         let Self { terms, totals } = self;
         // One after another they are one long row, whose tree ends earlier.
-        let count = sums_of_row::<V, T, S>(simd, terms, false, totals)?;
+        let count = sums_of_few::<V, T, S, 1>(simd, [terms], false, totals)?;
         let mut totals = sums_of_vectors(simd, &mut totals[..count]);
         if let Some(shorter) = with_shorter_vectors(simd) {
             totals = sums_of_vectors(shorter, totals);
@@ -420,7 +400,7 @@ impl<V: Total, T: Terms<V>> WithSimd for Chunk<'_, V, T> {
         // If there are few rows, each group of lanes is summed completely before the next.
         let few = match len / lanes {
             _ if in_order || len % lanes > 0 => None,
-            1 => sums_of_row::<V, T, S>(simd, terms, prefetched, totals),
+            1 => sums_of_few::<V, T, S, 1>(simd, [terms], prefetched, totals),
             2 => sums_of_few::<V, T, S, 2>(simd, rows(terms, 0, lanes), prefetched, totals),
             4 => sums_of_few::<V, T, S, 4>(simd, rows(terms, 0, lanes), prefetched, totals),
             // For conversions, which take shorter vectors, there are too few registers.
@@ -530,20 +510,6 @@ fn take_in_order<V: Total, T: Terms<V>, const FIRST: bool>(
 /// The most lanes of a vector.
 const MAX_LANES: usize = 16;
 
-/// [`sums_of_few`] for one row, in the fastest way.
-#[inline(always)]
-fn sums_of_row<V: Total, T: Terms<V>, S: Simd>(
-    simd: S,
-    row: T,
-    prefetched: bool,
-    totals: &mut [V],
-) -> Option<usize> {
-    match sums_of_columns::<V, T, S>(simd, row, prefetched, totals) {
-        None => sums_of_few::<V, T, S, 1>(simd, [row], prefetched, totals),
-        count => count,
-    }
-}
-
 /// Adds `rows`, which have the same length, and then neighbouring lanes: one sum for as many lanes
 /// as a vector has. Puts the sums at the front of `totals` and returns their number; `None` if there
 /// are too few lanes, if the processor has no instructions for it, or if `totals` is too short.
@@ -578,32 +544,6 @@ fn sums_of_few<V: Total, T: Terms<V>, S: Simd, const N: usize>(
             *vector = V::lanes(total);
         }
         *sum = V::sums(simd, all.get(..lanes)?)?;
-    }
-    (blocks > 0).then_some(blocks * lanes)
-}
-
-/// [`sums_of_few`] for one row, by columns: one sum for twice as many lanes. `None` if there are too
-/// few lanes, no fast way, or too few `totals`.
-#[inline(always)]
-fn sums_of_columns<V: Total, T: Terms<V>, S: Simd>(
-    simd: S,
-    row: T,
-    prefetched: bool,
-    totals: &mut [V],
-) -> Option<usize> {
-    let lanes = lanes::<S, V>();
-    let block = COLUMNS * lanes;
-    let blocks = row.len() / block;
-    let sums = V::vectors_mut::<S>(totals).get_mut(..blocks)?;
-    for (i, sum) in sums.iter_mut().enumerate() {
-        let part = row.part(i * block, block);
-        if prefetched {
-            part.prefetch(block, AHEAD_IN_ROWS_BYTES);
-        }
-        // The sums of each four lanes, and of neighbouring fours.
-        let [a0, a1, b0, b1, c0, c1, d0, d1] = part.columns(simd)?;
-        let fours = [(a0 + b0) + (c0 + d0), (a1 + b1) + (c1 + d1)];
-        *sum = V::lanes(fours[0] + fours[1]);
     }
     (blocks > 0).then_some(blocks * lanes)
 }
