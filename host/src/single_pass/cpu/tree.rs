@@ -160,27 +160,6 @@ struct Arrays<'a, T, F, const N: usize> {
     take: F,
 }
 
-impl<T, F, const N: usize> Arrays<'_, T, F, N> {
-    /// Adds the term of `elements` to each lane of `total`.
-    #[inline(always)]
-    fn add<V: Total, S: Simd>(
-        self,
-        simd: S,
-        total: V::Vector<S>,
-        elements: [V::Vector<S>; N],
-    ) -> V::Vector<S>
-    where
-        F: Take<V, N>,
-    {
-        self.take.take(
-            total,
-            elements,
-            #[inline(always)]
-            |number| number.splat(simd),
-        )
-    }
-}
-
 impl<V: Total, T: Widen<V>, F: Take<V, N>, const N: usize> Terms<V> for Arrays<'_, T, F, N> {
     const ARRAYS: usize = N;
     const SIZE: usize = size_of::<T>();
@@ -218,7 +197,12 @@ impl<V: Total, T: Widen<V>, F: Take<V, N>, const N: usize> Terms<V> for Arrays<'
         for (element, array) in elements.iter_mut().zip(&self.arrays) {
             *element = T::vector(simd, &array[place..][..lanes::<S, V>()]);
         }
-        self.add(simd, total, elements)
+        self.take.take(
+            total,
+            elements,
+            #[inline(always)]
+            |number| number.splat(simd),
+        )
     }
 
     #[inline(always)]
